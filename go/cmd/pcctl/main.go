@@ -5,16 +5,11 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"powercloud.unidatum.com/go/admin/pcctl"
 )
 
 func main() {
-	os.Exit(pcctl.Run(context.Background(), pcctl.Env{
-		Args:   os.Args,
-		Stdout: os.Stdout,
-		Stderr: os.Stderr,
-	}))
+	os.Exit(pcctl.Main())
 }

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
+)
+
+// JSONFlag is the --json flag of every command that prints a result.
+func JSONFlag() cli.Flag {
+	return &cli.BoolFlag{
+		Name:        "json",
+		Usage:       "Print the result as JSON",
+		HideDefault: true,
+	}
+}
+
+// WriteJSON writes one JSON document on a line of its own.
+func WriteJSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		return OutputError(err)
+	}
+	return nil
+}
+
+// Printable returns a name for people to read: characters that a terminal
+// would act on, or that would break a listing's lines, are written as Go
+// escapes (\n, \x1b). A name that needs none is returned as it is.
+func Printable(name string) string {
+	if strings.IndexFunc(name, needsEscape) < 0 && utf8.ValidString(name) {
+		return name
+	}
+	var b strings.Builder
+	for i := 0; i < len(name); {
+		r, size := utf8.DecodeRuneInString(name[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, name[i])
+		case needsEscape(r):
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		default:
+			b.WriteString(name[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// needsEscape tells letters, signs and spaces from characters that control a
+// terminal or can't be seen.
+func needsEscape(r rune) bool {
+	return !unicode.IsPrint(r) && r != '\u00a0' && r != '\u3000'
+}
