@@ -27,13 +27,14 @@ const (
 
 // Call is one system call that changes the file system.
 type Call struct {
-	Name    string // the system call's own name, such as "renameat2"
-	Op      Op
-	PID     int    // the thread that makes it
-	FD      int    // the descriptor that it works on, or -1
-	Path    string // absolute, unless it could not be resolved; symbolic links are kept
-	NewPath string // of OpRename and OpLink
-	Create  bool   // of OpOpen: O_CREAT was given
+	Name     string // the system call's own name, such as "renameat2"
+	Op       Op
+	PID      int    // the thread that makes it
+	FD       int    // the descriptor that it works on, or -1
+	Path     string // absolute, unless it could not be resolved; symbolic links are kept
+	NewPath  string // of OpRename and OpLink
+	Create   bool   // of OpOpen: O_CREAT was given
+	Truncate bool   // of OpOpen: O_TRUNC was given
 }
 
 // String is the call in one line, for messages.

@@ -39,6 +39,7 @@ func (t *tracer) describe(tid int, info callInfo) (Call, bool) {
 			return Call{}, false
 		}
 		call.Create = flags&unix.O_CREAT != 0
+		call.Truncate = flags&unix.O_TRUNC != 0
 	}
 	call.Path = argumentPath(tid, info, r.dir, r.path)
 	if r.newPath != none {
