@@ -1,0 +1,93 @@
+// Package blob names the sealed pieces that a cluster's data is stored as, and
+// says what a storage location must do with them.
+//
+// A location is a place that nobody has to trust: a directory, a bucket, a
+// node's disk. This package and those below it see names and ciphertext only.
+// They never see a key, an object's name or its content, and they don't believe
+// what a location answers any further than its size: whoever reads a blob
+// authenticates it.
+package blob
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrNotFound says that the location answered and holds no blob of that name.
+var ErrNotFound = errors.New("blob not found")
+
+// ErrTooLarge says that a blob is larger than its reader accepts, which no
+// honest writer's blob is. Nothing beyond the reader's limit was kept in memory.
+var ErrTooLarge = errors.New("blob is larger than it may be")
+
+// Info is what a location tells about a blob without reading it.
+type Info struct {
+	Name Name
+	// Size is the blob's length in bytes.
+	Size int64
+	// Mark is the location's own version mark, opaque and at most a few dozen
+	// bytes. It differs whenever the blob was written again. It is the
+	// location's word: good for noticing a change, never for believing content.
+	Mark string
+}
+
+// Location is a place that holds blobs. Its methods may be called from several
+// goroutines at once.
+//
+// Errors other than ErrNotFound and ErrTooLarge mean that the answer could not
+// be determined, which is never the same as absent. Errors say what failed and
+// why but don't name the location; whoever asked several of them does.
+type Location interface {
+	// String returns the location as it was given in --repo. It holds no secrets.
+	String() string
+	// Probe returns nil when the location answers, even if it is empty or not
+	// yet created.
+	Probe(ctx context.Context) error
+	// Put stores data under name and replaces what was there, as one step: a
+	// reader sees the earlier blob or the new one, whole. When Put fails or the
+	// process dies, the earlier blob is intact. Once Put has returned nil, Get
+	// returns the new blob, and its data is synced; that the name outlasts a
+	// power cut is certain once a later Flush has returned nil. Put doesn't
+	// keep data.
+	Put(ctx context.Context, name Name, data []byte) error
+	// Get reads the blob into buf's memory, from its start, when the capacity
+	// is enough, otherwise into new memory. It returns ErrNotFound, or
+	// ErrTooLarge for a blob of more than limit bytes.
+	Get(ctx context.Context, name Name, buf []byte, limit int64) ([]byte, error)
+	// Stat returns the blob's size and mark, or ErrNotFound.
+	Stat(ctx context.Context, name Name) (Info, error)
+	// Delete removes the blob. Deleting what is absent is not an error. Like
+	// Put, it outlasts a power cut once a later Flush has returned nil.
+	Delete(ctx context.Context, name Name) error
+	// List calls fn for every blob of that kind, in no particular order and
+	// with bounded memory, however many there are. What isn't a blob is passed
+	// over. An error from fn ends the listing and is returned as it is. A blob
+	// that is written or deleted meanwhile may be listed or not.
+	List(ctx context.Context, kind Kind, fn func(Info) error) error
+	// Flush returns nil once everything that Put and Delete had done before the
+	// call survives a power cut. Calls at the same time share their work. What
+	// a failed Flush left unsynced stays due at the next one.
+	Flush(ctx context.Context) error
+}
+
+// Temporary describes what an interrupted write left at a location.
+type Temporary struct {
+	// Name is the location's own name for it, for RemoveTemporary.
+	Name string
+	// Size is its length in bytes.
+	Size int64
+	// Mark differs whenever the file was written to, like Info's.
+	Mark string
+}
+
+// Temporaries is what a Location also implements when a write that was
+// interrupted can leave something behind there. A write in progress has its
+// temporary listed too: whoever removes them first makes sure that they are
+// old, by a clock of its own.
+type Temporaries interface {
+	// ListTemporary calls fn for every leftover. An error from fn ends the
+	// listing and is returned as it is.
+	ListTemporary(ctx context.Context, fn func(Temporary) error) error
+	// RemoveTemporary removes one. Removing what is absent is not an error.
+	RemoveTemporary(ctx context.Context, name string) error
+}
