@@ -98,7 +98,8 @@ func TestGoldenDerivation(t *testing.T) {
 	seen := make(map[string]Purpose)
 	for _, purpose := range []Purpose{
 		PurposeChunkID, PurposeChunkName, PurposeChunkSeal, PurposeManifestID,
-		PurposeManifestSeal, PurposeRecordSeal, PurposeHeaderMAC,
+		PurposeManifestSeal, PurposeRecordSeal, PurposeGraceRecordName,
+		PurposeHeaderMAC,
 	} {
 		got := hex.EncodeToString(root.Derive(purpose))
 		if got != v.Keys[purpose] {

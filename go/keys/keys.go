@@ -64,6 +64,9 @@ const (
 	PurposeManifestSeal Purpose = "manifest seal"
 	// PurposeRecordSeal encrypts the store's own records.
 	PurposeRecordSeal Purpose = "record seal"
+	// PurposeGraceRecordName gives the grace record's blob name: the derived
+	// bytes are the name itself, seen by every location, and key nothing.
+	PurposeGraceRecordName Purpose = "grace record name"
 	// PurposeHeaderMAC keys the MAC over the key header.
 	PurposeHeaderMAC Purpose = "header mac"
 )
