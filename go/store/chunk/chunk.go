@@ -1,0 +1,150 @@
+// Package chunk seals the pieces that objects are cut into.
+//
+// A chunk is at most 4 MiB of plaintext. Its ID is a keyed MAC of that
+// plaintext, so equal chunks have equal IDs within a cluster and nobody
+// without the key can tell what is inside. The name, the nonce and therefore
+// every byte of the sealed blob follow from the ID and a generation number:
+// whoever stores the same chunk writes the same bytes.
+//
+// The format is written down in docs/formats.md.
+package chunk
+
+import (
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"sync"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/keys"
+)
+
+const (
+	// Size is the largest plaintext of a chunk, in bytes. Every chunk of an
+	// object but its last has exactly this size.
+	Size = 4 << 20
+	// HeaderSize is the number of bytes before the ciphertext: the magic.
+	HeaderSize = len(magic)
+	// Overhead is what sealing adds to a chunk's plaintext, in bytes.
+	Overhead = HeaderSize + chacha20poly1305.Overhead
+	// MaxBlob is the size of the largest sealed chunk, in bytes.
+	MaxBlob = Size + Overhead
+)
+
+const magic = "PCchunk1"
+
+// ErrCorrupt means that a blob isn't the chunk that it should be: it was
+// altered, cut short, or belongs to another name or cluster.
+var ErrCorrupt = errors.New("chunk is corrupt")
+
+// ID identifies a chunk by its content: HMAC-SHA256 of the plaintext.
+type ID [sha256.Size]byte
+
+// Ref names one stored copy of a chunk. The generation tells apart copies of
+// the same content; it is 0 unless garbage collection was about to delete the
+// earlier generations when the chunk was stored.
+type Ref struct {
+	ID         ID
+	Generation uint32
+}
+
+// Sealer seals and opens the chunks of one cluster. It may be used by several
+// goroutines at once.
+type Sealer struct {
+	aead  cipher.AEAD
+	ids   sync.Pool // of hash.Hash
+	names sync.Pool // of hash.Hash
+}
+
+// NewSealer derives a cluster's chunk keys from its root key.
+func NewSealer(root *keys.Root) (*Sealer, error) {
+	sealKey := root.Derive(keys.PurposeChunkSeal)
+	defer clear(sealKey)
+	aead, err := chacha20poly1305.NewX(sealKey)
+	if err != nil {
+		return nil, fmt.Errorf("chunk cipher: %w", err)
+	}
+	s := &Sealer{aead: aead}
+	idKey := root.Derive(keys.PurposeChunkID)
+	s.ids.New = func() any { return hmac.New(sha256.New, idKey) }
+	nameKey := root.Derive(keys.PurposeChunkName)
+	s.names.New = func() any { return hmac.New(sha256.New, nameKey) }
+	return s, nil
+}
+
+// ID returns the ID of a chunk with the given plaintext.
+func (s *Sealer) ID(plaintext []byte) ID {
+	mac := s.ids.Get().(hash.Hash)
+	defer s.ids.Put(mac)
+	mac.Reset()
+	mac.Write(plaintext)
+	var id ID
+	mac.Sum(id[:0])
+	return id
+}
+
+// Name returns the blob name under which a copy of a chunk is stored.
+func (s *Sealer) Name(ref Ref) blob.Name {
+	mac := s.names.Get().(hash.Hash)
+	defer s.names.Put(mac)
+	mac.Reset()
+	var generation [4]byte
+	binary.BigEndian.PutUint32(generation[:], ref.Generation)
+	mac.Write(ref.ID[:])
+	mac.Write(generation[:])
+	name := blob.Name{Kind: blob.KindChunk}
+	mac.Sum(name.ID[:0])
+	return name
+}
+
+// Seal seals in place the n bytes of plaintext that stand at
+// buffer[HeaderSize:], and returns the blob, which begins where buffer does.
+// The buffer's capacity must be at least n+Overhead.
+func (s *Sealer) Seal(name blob.Name, buffer []byte, n int) []byte {
+	copy(buffer[:HeaderSize], magic)
+	plaintext := buffer[HeaderSize : HeaderSize+n]
+	return s.aead.Seal(buffer[:HeaderSize], nonce(name), plaintext, associated(name))
+}
+
+// Open authenticates a blob that was read under the given name as the chunk
+// that ref stands for, decrypts it in place and returns the plaintext, which
+// shares the blob's memory. The blob's bytes are lost even when it fails. Any
+// fault is ErrCorrupt.
+func (s *Sealer) Open(ref Ref, sealed []byte) ([]byte, error) {
+	if len(sealed) < Overhead || len(sealed) > MaxBlob || string(sealed[:HeaderSize]) != magic {
+		return nil, ErrCorrupt
+	}
+	name := s.Name(ref)
+	ciphertext := sealed[HeaderSize:]
+	plaintext, err := s.aead.Open(ciphertext[:0], nonce(name), ciphertext, associated(name))
+	if err != nil {
+		return nil, ErrCorrupt
+	}
+	// The cipher's tag already binds the bytes to the name, and so to the
+	// ID. The MAC is compared all the same: it catches a chunk that was
+	// damaged in memory between hashing and sealing.
+	id := s.ID(plaintext)
+	if subtle.ConstantTimeCompare(id[:], ref.ID[:]) != 1 {
+		return nil, ErrCorrupt
+	}
+	return plaintext, nil
+}
+
+// nonce returns a chunk's nonce: the first 24 bytes of its name. Two chunks
+// share a nonce only if they share the name, and then they are the same bytes
+// with the same associated data, so nothing is revealed.
+func nonce(name blob.Name) []byte {
+	return name.ID[:chacha20poly1305.NonceSizeX]
+}
+
+// associated returns the data that a chunk's tag covers besides its content.
+func associated(name blob.Name) []byte {
+	return append([]byte(magic), name.ID[:]...)
+}

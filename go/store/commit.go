@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
+)
+
+// ErrCollected means that garbage collection, run with a clock that is far off
+// or a grace period shorter than this write took, was about to delete chunks
+// that the object needs. The object's earlier version was put back.
+var ErrCollected = errors.New("garbage collection interfered with the write; try again")
+
+// manifestsAtOnce is how many manifests of a batch are written at once.
+const manifestsAtOnce = 16
+
+// batch is a number of objects that are committed together.
+type batch struct {
+	objects []*pending
+	names   map[string]bool
+	bytes   int64
+
+	// settled is closed once the batch is complete and all its chunks are
+	// stored.
+	settled chan struct{}
+	mu      sync.Mutex
+	// outstanding counts the chunks that are not stored yet, and one more
+	// until the batch is complete.
+	outstanding int
+}
+
+func newBatch() *batch {
+	return &batch{names: map[string]bool{}, settled: make(chan struct{}), outstanding: 1}
+}
+
+// add changes the number of outstanding chunks.
+func (b *batch) add(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outstanding += n
+	if b.outstanding == 0 {
+		close(b.settled)
+	}
+}
+
+// full reports whether the batch should be committed before it takes the next
+// object.
+func (b *batch) full() bool {
+	return len(b.objects) >= batchObjects || b.bytes >= batchBytes
+}
+
+// pending is an object whose manifest isn't written yet.
+type pending struct {
+	source Source
+	batch  *batch
+	size   int64
+
+	mu   sync.Mutex
+	refs []chunk.Ref
+
+	// earlier is what was found before the manifest was written.
+	earlier  newest.Result
+	manifest *manifest.Manifest
+}
+
+// grow adds a chunk of n bytes that is yet to be stored.
+func (p *pending) grow(n int) {
+	p.size += int64(n)
+	p.batch.add(1)
+	p.mu.Lock()
+	p.refs = append(p.refs, chunk.Ref{})
+	p.mu.Unlock()
+}
+
+// chunkStored records where a chunk was stored.
+func (p *pending) chunkStored(index int, ref chunk.Ref) {
+	p.mu.Lock()
+	p.refs[index] = ref
+	p.mu.Unlock()
+	p.batch.add(-1)
+}
+
+// commitBatches commits one batch after the other.
+func (w *writer) commitBatches(ctx context.Context) error {
+	for {
+		select {
+		case b, ok := <-w.batches:
+			if !ok {
+				return nil
+			}
+			if err := w.commit(ctx, b); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// commit makes the objects of a batch visible and durable: first their chunks
+// are synced, then their manifests are written and synced, then the grace
+// record is looked at once more.
+func (w *writer) commit(ctx context.Context, b *batch) error {
+	select {
+	case <-b.settled:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if len(b.objects) == 0 {
+		return nil
+	}
+	if err := w.store.set.Flush(ctx); err != nil {
+		return err
+	}
+	if err := w.eachObject(ctx, b, w.writeManifest); err != nil {
+		return err
+	}
+	if err := w.store.set.Flush(ctx); err != nil {
+		return err
+	}
+	if err := w.checkCondemned(ctx, b); err != nil {
+		return err
+	}
+	for _, p := range b.objects {
+		w.stored(object(p.manifest))
+	}
+	return nil
+}
+
+// eachObject runs a step for all objects of a batch, several at once.
+func (w *writer) eachObject(ctx context.Context, b *batch, step func(context.Context, *pending) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(manifestsAtOnce)
+	for _, p := range b.objects {
+		group.Go(func() error {
+			if err := step(ctx, p); err != nil {
+				return fmt.Errorf("%s: %w", p.source.Name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// writeManifest writes an object's manifest, newer than any that is there.
+func (w *writer) writeManifest(ctx context.Context, p *pending) error {
+	p.manifest = &manifest.Manifest{
+		Name: p.source.Name, Size: p.size, Chunks: p.refs,
+		FileMode: uint32(p.source.FileMode.Perm()),
+	}
+	if !p.source.FileTime.IsZero() {
+		p.manifest.FileTime = p.source.FileTime.UnixNano()
+	}
+	p.earlier = w.store.find(ctx, p.source.Name)
+	return w.store.replace(ctx, p.earlier, p.manifest)
+}
+
+// replace writes a manifest with a version that is newer than the earlier one.
+func (s *Store) replace(ctx context.Context, earlier newest.Result, m *manifest.Manifest) error {
+	var last manifest.Version
+	if earlier.Manifest != nil {
+		last = earlier.Manifest.Version
+	}
+	version, err := last.Next(s.options.Now(), s.options.Random)
+	if err != nil {
+		return err
+	}
+	m.Version = version
+	sealed, err := s.manifests.Seal(m, s.options.Random)
+	if err != nil {
+		return err
+	}
+	return s.set.Put(ctx, s.manifests.BlobName(m.Name), sealed)
+}
+
+// checkCondemned makes sure that no collection is deleting a chunk that the
+// batch uses. Package grace explains why that is enough.
+func (w *writer) checkCondemned(ctx context.Context, b *batch) error {
+	listed, err := w.store.keeper.Listed(ctx)
+	if err != nil || len(listed) == 0 {
+		return err
+	}
+	for _, p := range b.objects {
+		for _, ref := range p.refs {
+			if !listed[w.store.chunks.Name(ref).ID] {
+				continue
+			}
+			if err := w.eachObject(ctx, b, w.putBack); err != nil {
+				return fmt.Errorf("%w; its earlier version could not be put back: %w", ErrCollected, err)
+			}
+			return errors.Join(fmt.Errorf("%s: %w", p.source.Name, ErrCollected), w.store.set.Flush(ctx))
+		}
+	}
+	return nil
+}
+
+// putBack replaces an object's manifest by the one that was there before.
+func (w *writer) putBack(ctx context.Context, p *pending) error {
+	restored := &manifest.Manifest{Name: p.source.Name, Deleted: true}
+	if p.earlier.Manifest != nil {
+		*restored = *p.earlier.Manifest
+	}
+	return w.store.replace(ctx, newest.Result{Manifest: p.manifest}, restored)
+}
+
+// Remove deletes an object: it writes a tombstone, so that a location that
+// misses it can't bring the object back. Its chunks stay until they are
+// collected.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	result, err := s.live(ctx, name)
+	if err != nil {
+		return err
+	}
+	tombstone := &manifest.Manifest{Name: name, Deleted: true}
+	if err := s.replace(ctx, result, tombstone); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return s.set.Flush(ctx)
+}

@@ -1,0 +1,290 @@
+// Package gc deletes the chunks that no object uses any more, and what
+// interrupted writes left behind.
+//
+// It takes two runs: one records what is unreferenced in the grace record, and
+// a later one, when the grace period is over, deletes what still is. Package
+// grace explains how that keeps clear of writers at work.
+package gc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/grace"
+	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/repository"
+	"powercloud.unidatum.com/go/store/survey"
+)
+
+// Options say how a collection is run.
+type Options struct {
+	// Grace is how long a chunk must stay unreferenced before it is
+	// deleted.
+	Grace time.Duration
+	// DryRun has nothing recorded and nothing deleted.
+	DryRun bool
+	// Now tells the time; time.Now when nil.
+	Now func() time.Time
+	// Random is a source of random bytes; crypto/rand.Reader when nil.
+	Random io.Reader
+	// Progress counts manifests that are read and chunks that are deleted;
+	// it may be nil.
+	Progress store.Progress
+}
+
+// Result is what a collection found and did.
+type Result struct {
+	// InUse counts the chunks that objects need.
+	InUse int
+	// Deleted counts the chunks that were deleted, or would be in a dry
+	// run.
+	Deleted int
+	// Waiting counts the unreferenced chunks whose grace period isn't over.
+	Waiting int
+	// Leftovers counts the temporary files that were deleted.
+	Leftovers int
+}
+
+// Run collects once. It refuses to unless every location can be read whole: a
+// manifest that can't be read might use chunks that look unused elsewhere.
+func Run(ctx context.Context, repo *repository.Repository, options Options) (Result, error) {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	c, err := newCollection(repo, options)
+	if err != nil {
+		return Result{}, err
+	}
+	return c.run(ctx)
+}
+
+// collection is a run at work.
+type collection struct {
+	repo     *repository.Repository
+	options  Options
+	keeper   *grace.Keeper
+	surveyor *survey.Surveyor
+}
+
+func newCollection(repo *repository.Repository, options Options) (*collection, error) {
+	chunks, err := chunk.NewSealer(repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := manifest.NewSealer(repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := grace.NewKeeper(repo.Set, repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	surveyor := &survey.Surveyor{Set: repo.Set, Chunks: chunks, Manifests: manifests}
+	if p := options.Progress; p != nil {
+		surveyor.Expect, surveyor.Done = p.Expect, p.Done
+	}
+	return &collection{repo: repo, options: options, keeper: keeper, surveyor: surveyor}, nil
+}
+
+func (c *collection) run(ctx context.Context) (Result, error) {
+	found, err := c.take(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	leftovers, err := c.listLeftovers(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	recorded, err := c.keeper.Agreed(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	p := c.plan(found, leftovers, recorded)
+	result := Result{InUse: len(found.InUse), Deleted: len(p.due), Waiting: len(found.Unreferenced) - len(p.due)}
+	if c.options.DryRun {
+		return result, nil
+	}
+	if len(p.due) > 0 {
+		if err := c.condemn(ctx, p); err != nil {
+			return Result{}, err
+		}
+		result.Deleted = len(p.due)
+	}
+	failure := c.delete(ctx, p)
+	result.Leftovers = len(p.dueLeftovers)
+	if err := c.record(ctx, p.record, recorded); err != nil {
+		failure = errors.Join(failure, err)
+	}
+	return result, failure
+}
+
+// take surveys the repository and refuses what makes a collection unsafe.
+func (c *collection) take(ctx context.Context) (*survey.Survey, error) {
+	found, err := c.surveyor.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	locations := c.repo.Locations
+	for i, err := range found.Failed {
+		if err != nil {
+			return nil, fmt.Errorf("store: gc needs every backend, and %s is unreachable: %w", locations[i], err)
+		}
+	}
+	for i, counts := range found.Manifests {
+		if counts.Corrupt > 0 {
+			return nil, fmt.Errorf("store: gc needs every manifest, and %s has %d corrupt; run 'pcctl repair' first",
+				locations[i], counts.Corrupt)
+		}
+	}
+	return found, nil
+}
+
+// leftover is a temporary file of an interrupted write.
+type leftover struct {
+	location blob.Temporaries
+	where    string
+	file     blob.Temporary
+}
+
+// listLeftovers lists the temporary files at every location.
+func (c *collection) listLeftovers(ctx context.Context) (map[grace.Key]leftover, error) {
+	found := map[grace.Key]leftover{}
+	for _, location := range c.repo.Set.Locations() {
+		temporaries, ok := location.(blob.Temporaries)
+		if !ok {
+			continue
+		}
+		err := temporaries.ListTemporary(ctx, func(file blob.Temporary) error {
+			key := grace.LeftoverKey(location.String(), file)
+			found[key] = leftover{temporaries, location.String(), file}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("store: gc needs every backend, and %s is unreachable: %w", location, err)
+		}
+	}
+	return found, nil
+}
+
+// plan is what a run is going to do.
+type plan struct {
+	// record is the grace record as it will stand.
+	record *grace.Record
+	// due are the chunks to delete, and who has them.
+	due map[survey.Key]survey.Locations
+	// dueLeftovers are the temporary files to delete.
+	dueLeftovers map[grace.Key]leftover
+}
+
+// plan decides what is due.
+func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover, recorded *grace.Record) *plan {
+	now := c.options.Now()
+	p := &plan{record: grace.NewRecord(), due: map[survey.Key]survey.Locations{}, dueLeftovers: map[grace.Key]leftover{}}
+	for key, where := range found.Unreferenced {
+		entry, known := recorded.Chunks[key]
+		if !known {
+			entry.Since = now
+		}
+		entry.Condemned = known && now.Sub(entry.Since) >= c.options.Grace
+		if entry.Condemned {
+			p.due[key] = where
+		}
+		p.record.Chunks[key] = entry
+	}
+	for key, file := range leftovers {
+		entry, known := recorded.Leftovers[key]
+		if !known {
+			entry.Since = now
+		}
+		if known && now.Sub(entry.Since) >= c.options.Grace {
+			p.dueLeftovers[key] = file
+		}
+		p.record.Leftovers[key] = entry
+	}
+	return p
+}
+
+// condemn records which chunks are about to be deleted, then looks at the
+// manifests once more and spares those that came into use.
+func (c *collection) condemn(ctx context.Context, p *plan) error {
+	if err := c.keeper.Write(ctx, p.record, c.options.Random); err != nil {
+		return err
+	}
+	again, err := c.take(ctx)
+	if err != nil {
+		return err
+	}
+	for key := range p.due {
+		if again.InUse[key] != nil {
+			delete(p.due, key)
+			delete(p.record.Chunks, key)
+		}
+	}
+	for key, entry := range p.record.Chunks {
+		entry.Condemned = false
+		p.record.Chunks[key] = entry
+	}
+	return nil
+}
+
+// delete deletes what is due everywhere, and takes it out of the record. A
+// location that fails doesn't keep the others from being freed.
+func (c *collection) delete(ctx context.Context, p *plan) error {
+	if c.options.Progress != nil {
+		c.options.Progress.Expect(int64(len(p.due)))
+	}
+	failures := map[int]error{}
+	for key, where := range p.due {
+		for i, location := range c.repo.Set.Locations() {
+			if !where.Has(i) || failures[i] != nil {
+				continue
+			}
+			if err := location.Delete(ctx, blob.Name{Kind: blob.KindChunk, ID: key}); err != nil {
+				failures[i] = fmt.Errorf("%s: deleting a chunk: %w", location, err)
+			}
+		}
+		if len(failures) == 0 {
+			delete(p.record.Chunks, key)
+		}
+		if c.options.Progress != nil {
+			c.options.Progress.Done(1)
+		}
+	}
+	var all []error
+	for _, err := range failures {
+		all = append(all, err)
+	}
+	for key, l := range p.dueLeftovers {
+		if err := l.location.RemoveTemporary(ctx, l.file.Name); err != nil {
+			all = append(all, fmt.Errorf("%s: deleting a temporary file: %w", l.where, err))
+			continue
+		}
+		delete(p.record.Leftovers, key)
+	}
+	for _, location := range c.repo.Set.Locations() {
+		if err := location.Flush(ctx); err != nil {
+			all = append(all, fmt.Errorf("%s: %w", location, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// record writes the grace record, unless there is nothing to record and there
+// was nothing before.
+func (c *collection) record(ctx context.Context, now, before *grace.Record) error {
+	empty := len(now.Chunks) == 0 && len(now.Leftovers) == 0
+	if empty && len(before.Chunks) == 0 && len(before.Leftovers) == 0 {
+		return nil
+	}
+	return c.keeper.Write(ctx, now, c.options.Random)
+}

@@ -1,0 +1,221 @@
+package gc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/gc"
+	"powercloud.unidatum.com/go/store/storetest"
+)
+
+const day = 24 * time.Hour
+
+// bed is a testbed whose cluster can be collected.
+type bed struct {
+	*storetest.Testbed
+	t        *testing.T
+	recovery keys.RecoveryKey
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := storetest.New(t, 2)
+	return &bed{b, t, b.Init()}
+}
+
+func (b *bed) run(options gc.Options) (gc.Result, error) {
+	if options.Grace == 0 {
+		options.Grace = day
+	}
+	options.Now = func() time.Time { return b.Now }
+	return gc.Run(context.Background(), b.Unlock(b.recovery), options)
+}
+
+// want runs a collection and checks its result.
+func (b *bed) want(options gc.Options, want gc.Result) {
+	b.t.Helper()
+	got, err := b.run(options)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if got != want {
+		b.t.Errorf("collected %+v, want %+v", got, want)
+	}
+}
+
+func (b *bed) remove(name string) {
+	b.t.Helper()
+	if err := b.Open().Remove(context.Background(), name); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestTwoRunsAndTheGracePeriod(t *testing.T) {
+	b := newBed(t)
+	storetest.Put(t, b.Open(), "keep", storetest.Content(1, 10))
+	storetest.Put(t, b.Open(), "drop", storetest.Content(2, chunk.Size+1))
+	b.want(gc.Options{}, gc.Result{InUse: 3})
+	if n := len(b.Blobs(0, blob.KindRecord)); n != 0 {
+		t.Errorf("a run with nothing to record left %d records", n)
+	}
+	b.remove("drop")
+	b.want(gc.Options{DryRun: true}, gc.Result{InUse: 1, Waiting: 2})
+	if n := len(b.Blobs(0, blob.KindRecord)); n != 0 {
+		t.Errorf("a dry run left %d records", n)
+	}
+	b.want(gc.Options{}, gc.Result{InUse: 1, Waiting: 2})
+	b.Now = b.Now.Add(day - time.Second)
+	b.want(gc.Options{}, gc.Result{InUse: 1, Waiting: 2})
+	b.Now = b.Now.Add(time.Second)
+	b.want(gc.Options{DryRun: true}, gc.Result{InUse: 1, Deleted: 2})
+	b.want(gc.Options{}, gc.Result{InUse: 1, Deleted: 2})
+	b.want(gc.Options{}, gc.Result{InUse: 1})
+	for i := range b.Paths {
+		if n := len(b.Blobs(i, blob.KindChunk)); n != 1 {
+			t.Errorf("location %d has %d chunks, want 1", i, n)
+		}
+	}
+	storetest.WantContent(t, b.Open(), "keep", storetest.Content(1, 10))
+}
+
+func TestWriterDoesNotCountOnWhatIsRecorded(t *testing.T) {
+	b := newBed(t)
+	data := storetest.Content(1, 10)
+	storetest.Put(t, b.Open(), "a", data)
+	b.remove("a")
+	b.want(gc.Options{}, gc.Result{Waiting: 1})
+	b.Now = b.Now.Add(2 * day)
+	// The put finds the chunk, but the record lists it.
+	storetest.Put(t, b.Open(), "b", data)
+	if n := len(b.Blobs(0, blob.KindChunk)); n != 2 {
+		t.Errorf("%d chunks, want the recorded one and a new generation", n)
+	}
+	b.want(gc.Options{}, gc.Result{InUse: 1, Deleted: 1})
+	storetest.WantContent(t, b.Open(), "b", data)
+}
+
+func TestWriteThatACollectionOverlapsWithAWrongClock(t *testing.T) {
+	b := newBed(t)
+	data := storetest.Content(1, 10)
+	storetest.Put(t, b.Open(), "old", data)
+	storetest.Put(t, b.Open(), "x", []byte("earlier"))
+	b.remove("old")
+	// While the content of x is being read, a collector whose clock jumps
+	// records and condemns the chunk that x is going to share.
+	interfere := storetest.Source("x", data)
+	open := interfere.Open
+	interfere.Open = func() (io.ReadCloser, error) {
+		if _, err := b.run(gc.Options{}); err != nil {
+			return nil, err
+		}
+		return open()
+	}
+	s := b.Open()
+	errCondemn := errors.New("stop")
+	_, err := s.Put(context.Background(), interfere, nil)
+	if err != nil {
+		t.Fatalf("a first run alone must not disturb a write: %v", err)
+	}
+	b.Now = b.Now.Add(2 * day)
+	b.want(gc.Options{}, gc.Result{InUse: 1, Waiting: 1})
+	storetest.WantContent(t, b.Open(), "x", data)
+	_ = errCondemn
+}
+
+func TestNeedsEveryLocation(t *testing.T) {
+	b := newBed(t)
+	storetest.Put(t, b.Open(), "a", storetest.Content(1, 10))
+	b.Spoil(1)
+	_, err := b.run(gc.Options{})
+	storetest.WantError(t, err, nil, "store: gc needs every backend, and "+b.Paths[1]+" is unreachable")
+}
+
+func TestNeedsEveryManifest(t *testing.T) {
+	b := newBed(t)
+	storetest.Put(t, b.Open(), "a", storetest.Content(1, 10))
+	b.Alter(b.Blobs(0, blob.KindManifest)...)
+	_, err := b.run(gc.Options{})
+	storetest.WantError(t, err, nil, b.Paths[0], "corrupt", "pcctl repair")
+}
+
+func TestRecordRolledBackInOneLocationDeletesNothing(t *testing.T) {
+	b := newBed(t)
+	storetest.Put(t, b.Open(), "a", storetest.Content(1, 10))
+	b.remove("a")
+	rollBack := b.Snapshot(1)
+	b.want(gc.Options{}, gc.Result{Waiting: 1})
+	rollBack()
+	b.Now = b.Now.Add(2 * day)
+	b.want(gc.Options{}, gc.Result{Waiting: 1})
+	b.Now = b.Now.Add(2 * day)
+	b.want(gc.Options{}, gc.Result{Deleted: 1})
+}
+
+func TestLeftoversOfInterruptedWrites(t *testing.T) {
+	b := newBed(t)
+	storetest.Put(t, b.Open(), "a", storetest.Content(1, 10))
+	left := filepath.Join(b.Paths[0], "tmp", "0123456789abcdef0123456789abcdef")
+	if err := os.MkdirAll(filepath.Dir(left), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.want(gc.Options{}, gc.Result{InUse: 1})
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("the first run removed a file that a writer may be at: %v", err)
+	}
+	b.Now = b.Now.Add(day)
+	b.want(gc.Options{}, gc.Result{InUse: 1, Leftovers: 1})
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the temporary file is still there (%v)", err)
+	}
+}
+
+func TestInterruptedPutIsReclaimed(t *testing.T) {
+	b := newBed(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := b.Open().Put(ctx, store.Source{Name: "a", Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(
+			readerOf(storetest.Content(1, 3*chunk.Size)),
+			readerFunc(func([]byte) (int, error) { cancel(); return 0, ctx.Err() }),
+		)), nil
+	}}, nil)
+	if err == nil {
+		t.Fatal("an interrupted put succeeded")
+	}
+	waiting := len(b.Blobs(0, blob.KindChunk))
+	for _, path := range b.Blobs(1, blob.KindChunk) {
+		if _, err := os.Stat(filepath.Join(b.Paths[0], "chunk", filepath.Base(filepath.Dir(path)), filepath.Base(path))); err != nil {
+			waiting++
+		}
+	}
+	b.want(gc.Options{}, gc.Result{Waiting: waiting})
+	b.Now = b.Now.Add(day)
+	b.want(gc.Options{}, gc.Result{Deleted: waiting})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// readerOf returns a reader of a slice.
+func readerOf(b []byte) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if len(b) == 0 {
+			return 0, io.EOF
+		}
+		n := copy(p, b)
+		b = b[n:]
+		return n, nil
+	})
+}

@@ -1,0 +1,176 @@
+// Package grace keeps garbage collection's grace record: which chunks and
+// leftover files were found unreferenced, since when, and which of them are
+// about to be deleted.
+//
+// The record is what lets writers and the collector run at the same time. A
+// writer never counts on a stored copy that the record lists: it stores the
+// chunk again under the next generation. And after it has written its
+// manifests it looks at the record once more: a chunk of its own that was
+// condemned meanwhile means that the collector may have missed the manifest.
+// The collector in turn condemns before it reads the manifests for the last
+// time. So one of the two always sees the other, whatever their clocks say.
+//
+// Every location holds a copy; the format is written down in docs/formats.md.
+package grace
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/keys"
+)
+
+// ErrCorrupt means that a blob isn't an authentic grace record of this
+// cluster.
+var ErrCorrupt = errors.New("grace record is corrupt")
+
+// Key identifies an entry: a chunk's blob ID, or LeftoverKey of a file.
+type Key = [32]byte
+
+// Entry says how long something has been unreferenced.
+type Entry struct {
+	// Since is when a collection first found it unreferenced.
+	Since time.Time
+	// Condemned is set before a chunk is deleted.
+	Condemned bool
+}
+
+// Record is the content of one grace record.
+type Record struct {
+	// Chunks holds the unreferenced chunks by blob ID.
+	Chunks map[Key]Entry
+	// Leftovers holds temporary files of interrupted writes, by LeftoverKey.
+	Leftovers map[Key]Entry
+}
+
+// NewRecord returns an empty record.
+func NewRecord() *Record {
+	return &Record{Chunks: map[Key]Entry{}, Leftovers: map[Key]Entry{}}
+}
+
+// LeftoverKey returns the key of a temporary file: a hash of its location's
+// index and name, its own name and its version mark.
+func LeftoverKey(location string, file blob.Temporary) Key {
+	h := sha256.New()
+	for _, part := range []string{location, file.Name, file.Mark} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	var key Key
+	h.Sum(key[:0])
+	return key
+}
+
+// Keeper reads and writes the grace records of one cluster.
+type Keeper struct {
+	set  *quorum.Set
+	aead cipher.AEAD
+	name blob.Name
+}
+
+// NewKeeper returns a Keeper of the records at the set's locations.
+func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
+	sealKey := root.Derive(keys.PurposeRecordSeal)
+	defer clear(sealKey)
+	aead, err := chacha20poly1305.NewX(sealKey)
+	if err != nil {
+		return nil, fmt.Errorf("grace record cipher: %w", err)
+	}
+	k := &Keeper{set: set, aead: aead, name: blob.Name{Kind: blob.KindRecord}}
+	copy(k.name.ID[:], root.Derive(keys.PurposeGraceRecordName))
+	return k, nil
+}
+
+// Name returns the name of the blob that holds the record.
+func (k *Keeper) Name() blob.Name { return k.name }
+
+// Listed returns the chunks that a writer must not count on: those in the
+// record of any location that answers. The value tells whether the chunk is
+// condemned. A record that fails authentication is passed over: its location
+// is not to be believed, and the others have theirs.
+func (k *Keeper) Listed(ctx context.Context) (map[Key]bool, error) {
+	listed := map[Key]bool{}
+	for _, reply := range k.set.GetEach(ctx, k.name, maxBlob) {
+		if reply.Err != nil {
+			continue
+		}
+		record, err := k.open(reply.Data)
+		if err != nil {
+			continue
+		}
+		for key, entry := range record.Chunks {
+			listed[key] = listed[key] || entry.Condemned
+		}
+	}
+	return listed, ctx.Err()
+}
+
+// Agreed returns what the records of all locations agree on: the entries that
+// every one of them has, each with its latest date. Only these were visible to
+// every writer since. A location without a readable record leaves nothing to
+// agree on; one that can't be read is an error.
+func (k *Keeper) Agreed(ctx context.Context) (*Record, error) {
+	var agreed *Record
+	for _, reply := range k.set.GetEach(ctx, k.name, maxBlob) {
+		if reply.Err != nil && !errors.Is(reply.Err, blob.ErrNotFound) && !errors.Is(reply.Err, blob.ErrTooLarge) {
+			return nil, fmt.Errorf("reading the grace record at %s: %w", reply.Location, reply.Err)
+		}
+		record := NewRecord()
+		if reply.Err == nil {
+			if opened, err := k.open(reply.Data); err == nil {
+				record = opened
+			}
+		}
+		if agreed == nil {
+			agreed = record
+			continue
+		}
+		intersect(agreed.Chunks, record.Chunks)
+		intersect(agreed.Leftovers, record.Leftovers)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return agreed, nil
+}
+
+// intersect drops from a what isn't in b, and keeps the later dates.
+func intersect(a, b map[Key]Entry) {
+	for key, entry := range a {
+		other, ok := b[key]
+		if !ok {
+			delete(a, key)
+			continue
+		}
+		if other.Since.After(entry.Since) {
+			entry.Since = other.Since
+		}
+		a[key] = entry
+	}
+}
+
+// Write replaces the record at every location. A location that fails makes it
+// fail: a record that some writer can't see protects nothing.
+func (k *Keeper) Write(ctx context.Context, record *Record, random io.Reader) error {
+	sealed, err := k.seal(record, random)
+	if err != nil {
+		return err
+	}
+	for _, location := range k.set.Locations() {
+		if err := location.Put(ctx, k.name, sealed); err != nil {
+			return fmt.Errorf("writing the grace record at %s: %w", location, err)
+		}
+		if err := location.Flush(ctx); err != nil {
+			return fmt.Errorf("writing the grace record at %s: %w", location, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package manifest_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/manifest"
+)
+
+// counting is a source of bytes that are not random.
+type counting byte
+
+func (c *counting) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(*c)
+		*c++
+	}
+	return len(p), nil
+}
+
+func newSealer(t testing.TB) *manifest.Sealer {
+	t.Helper()
+	root, err := keys.NewRoot(new(counting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := manifest.NewSealer(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// example returns a manifest with the given number of chunks.
+func example(chunks int) *manifest.Manifest {
+	m := &manifest.Manifest{
+		Name:     "docs/ä.txt",
+		Version:  manifest.Version{Time: 1_700_000_000_123_456_789, Tie: [16]byte{1, 2, 3}},
+		Size:     int64(chunks)*chunk.Size - 5,
+		FileTime: 1_600_000_000_000_000_001,
+		FileMode: 0o640,
+		Chunks:   make([]chunk.Ref, chunks),
+	}
+	for i := range m.Chunks {
+		m.Chunks[i] = chunk.Ref{ID: chunk.ID{byte(i), byte(i >> 8), 9}, Generation: uint32(i)}
+	}
+	return m
+}
+
+func mustSeal(t testing.TB, s *manifest.Sealer, m *manifest.Manifest) []byte {
+	t.Helper()
+	sealed, err := s.Seal(m, new(counting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealed
+}
+
+func TestRoundTrip(t *testing.T) {
+	s := newSealer(t)
+	empty := example(1)
+	empty.Size, empty.Chunks = 0, []chunk.Ref{}
+	tombstone := &manifest.Manifest{Name: "gone", Deleted: true, Version: manifest.Version{Time: 5}, Chunks: []chunk.Ref{}}
+	for _, m := range []*manifest.Manifest{empty, tombstone, example(1), example(4096), example(4097), example(10_000)} {
+		opened, err := s.Open(s.BlobName(m.Name), mustSeal(t, s, m))
+		if err != nil {
+			t.Errorf("%d chunks: %v", len(m.Chunks), err)
+		} else if !reflect.DeepEqual(opened, m) {
+			t.Errorf("%d chunks: the manifest came back different", len(m.Chunks))
+		}
+	}
+}
+
+func TestEveryAlteredByteIsCorrupt(t *testing.T) {
+	s := newSealer(t)
+	m := example(2)
+	name, sealed := s.BlobName(m.Name), mustSeal(t, s, m)
+	for i := range sealed {
+		altered := bytes.Clone(sealed)
+		altered[i] ^= 0x80
+		if _, err := s.Open(name, altered); !errors.Is(err, manifest.ErrCorrupt) {
+			t.Errorf("byte %d altered: error %v, want ErrCorrupt", i, err)
+		}
+		if _, err := s.Open(name, sealed[:i]); !errors.Is(err, manifest.ErrCorrupt) {
+			t.Errorf("cut to %d bytes: error %v, want ErrCorrupt", i, err)
+		}
+	}
+	if _, err := s.Open(name, append(bytes.Clone(sealed), 0)); !errors.Is(err, manifest.ErrCorrupt) {
+		t.Errorf("a byte more: error %v, want ErrCorrupt", err)
+	}
+}
+
+func TestSegmentsCantBeDroppedOrSwapped(t *testing.T) {
+	s := newSealer(t)
+	m := example(3 * 4096)
+	name, sealed := s.BlobName(m.Name), mustSeal(t, s, m)
+	const list = 4096*36 + 16
+	head := len(sealed) - 3*list
+	part := func(i int) []byte { return sealed[head+i*list : head+(i+1)*list] }
+	for title, altered := range map[string][]byte{
+		"last dropped":  sealed[:head+2*list],
+		"first dropped": bytes.Join([][]byte{sealed[:head], part(1), part(2)}, nil),
+		"swapped":       bytes.Join([][]byte{sealed[:head], part(1), part(0), part(2)}, nil),
+		"repeated":      bytes.Join([][]byte{sealed[:head], part(0), part(0), part(2)}, nil),
+	} {
+		if _, err := s.Open(name, altered); !errors.Is(err, manifest.ErrCorrupt) {
+			t.Errorf("%s: error %v, want ErrCorrupt", title, err)
+		}
+	}
+}
+
+func TestOtherNameIsCorrupt(t *testing.T) {
+	s := newSealer(t)
+	if _, err := s.Open(s.BlobName("other"), mustSeal(t, s, example(1))); !errors.Is(err, manifest.ErrCorrupt) {
+		t.Errorf("a manifest under another's name: error %v, want ErrCorrupt", err)
+	}
+}
+
+func TestSealRefusesNonsense(t *testing.T) {
+	s := newSealer(t)
+	cases := map[string]func(*manifest.Manifest){
+		"no name":               func(m *manifest.Manifest) { m.Name = "" },
+		"long name":             func(m *manifest.Manifest) { m.Name = strings.Repeat("x", manifest.MaxName+1) },
+		"too few chunks":        func(m *manifest.Manifest) { m.Size += chunk.Size },
+		"too many chunks":       func(m *manifest.Manifest) { m.Size -= chunk.Size },
+		"negative size":         func(m *manifest.Manifest) { m.Size = -1 },
+		"tombstone with chunks": func(m *manifest.Manifest) { m.Deleted = true },
+		"setuid":                func(m *manifest.Manifest) { m.FileMode = 0o4755 },
+	}
+	for title, change := range cases {
+		m := example(2)
+		change(m)
+		if _, err := s.Seal(m, new(counting)); err == nil {
+			t.Errorf("%s: sealed", title)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	now := time.Unix(100, 0)
+	first, err := manifest.Version{}.Next(now, new(counting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Time != now.UnixNano() {
+		t.Errorf("the first version is dated %d, want %d", first.Time, now.UnixNano())
+	}
+	// A clock that goes backwards must not make a new version older.
+	second, err := first.Next(now.Add(-time.Hour), new(counting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Compare(first) <= 0 || first.Compare(second) >= 0 || first.Compare(first) != 0 {
+		t.Errorf("versions %v and %v are in the wrong order", first, second)
+	}
+	tie := manifest.Version{Time: first.Time, Tie: [16]byte{0xff}}
+	if tie.Compare(first) <= 0 {
+		t.Error("of two versions with the same time, the larger tie-breaker doesn't win")
+	}
+}
+
+// TestVector holds the format still: the golden file was written by the first
+// version of this package.
+func TestVector(t *testing.T) {
+	s := newSealer(t)
+	golden, err := os.ReadFile("testdata/manifest-v1.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(golden))
+	if len(fields) != 2 {
+		t.Fatalf("the vector has %d fields, want name and blob", len(fields))
+	}
+	m := example(3)
+	name := s.BlobName(m.Name)
+	if got := hex.EncodeToString(name.ID[:]); got != fields[0] {
+		t.Errorf("name %s, want %s", got, fields[0])
+	}
+	if got := hex.EncodeToString(mustSeal(t, s, m)); got != fields[1] {
+		t.Errorf("blob %s, want %s", got, fields[1])
+	}
+	sealed, err := hex.DecodeString(fields[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := s.Open(name, sealed)
+	if err != nil || !reflect.DeepEqual(opened, m) {
+		t.Errorf("the old blob reads as %+v, %v", opened, err)
+	}
+}

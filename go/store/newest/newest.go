@@ -1,0 +1,115 @@
+// Package newest finds the newest authentic version of an object among the
+// copies of its manifest that the locations hold.
+package newest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/store/manifest"
+)
+
+// ErrNotFound means that every location answered and none has the object.
+var ErrNotFound = errors.New("no such object")
+
+// State says what a location holds of an object, compared with the newest
+// authentic version.
+type State int
+
+const (
+	// Current is the newest version.
+	Current State = iota
+	// Missing is no copy at all.
+	Missing
+	// Stale is an authentic copy of an older version.
+	Stale
+	// Corrupt is a copy that fails authentication.
+	Corrupt
+	// Unreachable is a location that could not tell.
+	Unreachable
+)
+
+// Copy is what one location holds.
+type Copy struct {
+	Location blob.Location
+	State    State
+	// Err says why, for Unreachable and Corrupt.
+	Err error
+	// Version is the copy's version, for Current and Stale.
+	Version manifest.Version
+}
+
+// Result is what was found of one object.
+type Result struct {
+	// Manifest is the newest authentic version, or nil when there is none.
+	Manifest *manifest.Manifest
+	// Blob is its sealed form.
+	Blob []byte
+	// Copies has an entry for each location, in the set's order.
+	Copies []Copy
+}
+
+// Find reads the manifest with the given name at every location.
+func Find(ctx context.Context, set *quorum.Set, sealer *manifest.Sealer, name blob.Name) Result {
+	replies := set.GetEach(ctx, name, manifest.MaxBlob)
+	result := Result{Copies: make([]Copy, len(replies))}
+	for i, reply := range replies {
+		found := &result.Copies[i]
+		found.Location = reply.Location
+		switch {
+		case errors.Is(reply.Err, blob.ErrNotFound):
+			found.State = Missing
+			continue
+		case errors.Is(reply.Err, blob.ErrTooLarge):
+			found.State, found.Err = Corrupt, manifest.ErrCorrupt
+			continue
+		case reply.Err != nil:
+			found.State, found.Err = Unreachable, reply.Err
+			continue
+		}
+		m, err := sealer.Open(name, reply.Data)
+		if err != nil {
+			found.State, found.Err = Corrupt, err
+			continue
+		}
+		found.State, found.Version = Current, m.Version
+		if result.Manifest == nil || m.Version.Compare(result.Manifest.Version) > 0 {
+			result.Manifest, result.Blob = m, reply.Data
+		}
+	}
+	for i := range result.Copies {
+		found := &result.Copies[i]
+		if found.State == Current && found.Version != result.Manifest.Version {
+			found.State = Stale
+		}
+	}
+	return result
+}
+
+// Err returns nil when a version was found; ErrNotFound when every location
+// answered that it has none; and otherwise an error that names the locations
+// that might have it: unreachable is not the same as not found.
+func (r Result) Err() error {
+	if r.Manifest != nil {
+		return nil
+	}
+	var why []string
+	for _, c := range r.Copies {
+		if c.Err != nil {
+			why = append(why, fmt.Sprintf("%s: %v", c.Location, c.Err))
+		}
+	}
+	if len(why) == 0 {
+		return ErrNotFound
+	}
+	return fmt.Errorf("no reachable location has an authentic copy, but one may exist (%s)", strings.Join(why, "; "))
+}
+
+// Live reports whether the newest version is an object, not a tombstone.
+func (r Result) Live() bool {
+	return r.Manifest != nil && !r.Manifest.Deleted
+}

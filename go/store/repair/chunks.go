@@ -1,0 +1,229 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/survey"
+)
+
+// withBuffer runs a step with one of the work's buffers, several at once.
+func (w *work) withBuffer(ctx context.Context, group *errgroup.Group, step func(buffer []byte) error) error {
+	select {
+	case buffer := <-w.buffers:
+		group.Go(func() error {
+			if buffer == nil {
+				buffer = make([]byte, chunk.MaxBlob)
+			}
+			defer func() { w.buffers <- buffer }()
+			return step(buffer)
+		})
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// verify authenticates every copy of every chunk in use.
+func (w *work) verify(ctx context.Context) error {
+	reachable := w.reachable()
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, c := range w.survey.InUse {
+		for i := range w.survey.Failed {
+			if c.Present.Has(i) && reachable.Has(i) {
+				w.expect(int64(c.Size))
+			}
+		}
+	}
+	var mu sync.Mutex
+	for key, c := range w.survey.InUse {
+		name := blob.Name{Kind: blob.KindChunk, ID: key}
+		err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
+			for i, location := range w.repo.Set.Locations() {
+				if !c.Present.Has(i) || !reachable.Has(i) {
+					continue
+				}
+				_, state, err := w.readCopy(groupCtx, location, name, c, buffer)
+				if groupCtx.Err() != nil {
+					return groupCtx.Err()
+				}
+				mu.Lock()
+				w.note(c, i, state, err)
+				mu.Unlock()
+				w.done(int64(c.Size))
+			}
+			return nil
+		})
+		if err != nil {
+			break
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// copyState says what became of reading a copy of a chunk.
+type copyState int
+
+const (
+	copyGood copyState = iota
+	copyMissing
+	copyCorrupt
+	copyUnreachable
+)
+
+// readCopy reads one location's copy of a chunk and authenticates it. The
+// plaintext stands in the buffer where chunk.Sealer.Seal wants it.
+func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.Name, c *survey.Chunk, buffer []byte) ([]byte, copyState, error) {
+	sealed, err := location.Get(ctx, name, buffer, int64(c.Size))
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return nil, copyMissing, nil
+	case errors.Is(err, blob.ErrTooLarge):
+		return nil, copyCorrupt, nil
+	case err != nil:
+		return nil, copyUnreachable, err
+	case len(sealed) != c.Size:
+		return nil, copyCorrupt, nil
+	}
+	plaintext, err := w.chunks.Open(c.Ref, sealed)
+	if err != nil {
+		return nil, copyCorrupt, nil
+	}
+	return plaintext, copyGood, nil
+}
+
+// note enters what became of reading the copy at the location with index i.
+func (w *work) note(c *survey.Chunk, i int, state copyState, err error) {
+	switch state {
+	case copyMissing:
+		c.Present = c.Present.Without(i)
+	case copyCorrupt:
+		c.Present, c.Corrupt = c.Present.Without(i), c.Corrupt.With(i)
+	case copyUnreachable:
+		w.survey.Failed[i] = err
+	}
+}
+
+// repairChunks copies every chunk in use to the reachable locations that lack
+// it or have a corrupt copy.
+func (w *work) repairChunks(ctx context.Context) error {
+	reachable := w.reachable()
+	group, groupCtx := errgroup.WithContext(ctx)
+	r := &chunkRepair{work: w}
+	for key, c := range w.survey.InUse {
+		if reachable&^c.Present == 0 || reachable&c.Present == 0 {
+			continue
+		}
+		w.expect(int64(c.Size))
+		name := blob.Name{Kind: blob.KindChunk, ID: key}
+		err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
+			defer w.done(int64(c.Size))
+			return r.copy(groupCtx, name, c, buffer)
+		})
+		if err != nil {
+			break
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// chunkRepair guards what the goroutines that repair chunks share.
+type chunkRepair struct {
+	*work
+	mu sync.Mutex
+}
+
+// copy brings one chunk from a location that has a good copy to those that
+// have none. What reading shows to be missing or corrupt after all is counted
+// and mended as well.
+func (r *chunkRepair) copy(ctx context.Context, name blob.Name, c *survey.Chunk, buffer []byte) error {
+	locations := r.repo.Set.Locations()
+	for i, location := range locations {
+		if !c.Present.Has(i) || r.failed(i) {
+			continue
+		}
+		plaintext, state, err := r.readCopy(ctx, location, name, c, buffer)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if state != copyGood {
+			r.discovered(c, i, state, err)
+			continue
+		}
+		sealed := r.chunks.Seal(name, buffer, len(plaintext))
+		for j, lacking := range locations {
+			if !c.Present.Has(j) && !r.failed(j) {
+				r.wrote(j, lacking.Put(ctx, name, sealed))
+			}
+		}
+		return ctx.Err()
+	}
+	return nil
+}
+
+// failed reports whether a location has failed.
+func (r *chunkRepair) failed(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.survey.Failed[i] != nil
+}
+
+// discovered enters a copy that turned out to be bad when it was read.
+func (r *chunkRepair) discovered(c *survey.Chunk, i int, state copyState, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note(c, i, state, err)
+	row := &r.report.Locations[i]
+	switch state {
+	case copyMissing:
+		row.Blobs--
+		row.Missing++
+	case copyCorrupt:
+		row.Corrupt++
+	case copyUnreachable:
+		row.Err = err
+	}
+}
+
+// wrote enters the result of writing a blob to a location.
+func (r *chunkRepair) wrote(i int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.work.wrote(i, err)
+}
+
+// wrote enters the result of writing a blob to a location. A location that
+// refuses one is left alone from then on.
+func (w *work) wrote(i int, err error) {
+	if err == nil {
+		w.report.Locations[i].Repaired++
+		return
+	}
+	err = fmt.Errorf("repairing it: %w", err)
+	w.survey.Failed[i] = err
+	w.report.Locations[i].Err = err
+}
+
+func (w *work) expect(n int64) {
+	if w.options.Progress != nil {
+		w.options.Progress.Expect(n)
+	}
+}
+
+func (w *work) done(n int64) {
+	if w.options.Progress != nil {
+		w.options.Progress.Done(n)
+	}
+}

@@ -1,0 +1,188 @@
+// Package repair compares the locations of a repository and brings them up to
+// date with each other.
+//
+// Everything is authenticated before it is copied, so a repair can't spread
+// corruption; and what is damaged beyond repair is left as it is, so that an
+// older copy isn't lost over a newer one that can't be read.
+package repair
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/repository"
+	"powercloud.unidatum.com/go/store/survey"
+)
+
+// Options say how a repository is checked.
+type Options struct {
+	// Verify has every copy of every chunk downloaded and authenticated,
+	// not only listed.
+	Verify bool
+	// Progress is told how far the work has come, counting manifests until
+	// all are read and bytes of chunks from then on. It may be nil.
+	Progress store.Progress
+}
+
+// Check compares the locations and changes nothing. The report's Err says
+// whether they agree; the error returned is another: the work could not be
+// done.
+func Check(ctx context.Context, repo *repository.Repository, options Options) (*Report, error) {
+	w, err := begin(ctx, repo, options)
+	if err != nil {
+		return nil, err
+	}
+	return w.report, nil
+}
+
+// Repair compares the locations, then writes to each the newest manifests, the
+// chunks in use and the key header that it lacks, or has in an old or corrupt
+// form.
+func Repair(ctx context.Context, repo *repository.Repository, options Options) (*Report, error) {
+	w, err := begin(ctx, repo, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.repairChunks(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.findDamaged(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.repairManifests(ctx); err != nil {
+		return nil, err
+	}
+	w.repairHeaders(ctx)
+	w.flush(ctx)
+	return w.report, ctx.Err()
+}
+
+// work is a check or a repair under way.
+type work struct {
+	repo      *repository.Repository
+	chunks    *chunk.Sealer
+	manifests *manifest.Sealer
+	surveyor  *survey.Surveyor
+	survey    *survey.Survey
+	options   Options
+	report    *Report
+	buffers   chan []byte
+}
+
+// begin surveys the repository and writes the report of what is wrong.
+func begin(ctx context.Context, repo *repository.Repository, options Options) (*work, error) {
+	chunks, err := chunk.NewSealer(repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := manifest.NewSealer(repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{repo: repo, chunks: chunks, manifests: manifests, options: options}
+	w.surveyor = &survey.Surveyor{Set: repo.Set, Chunks: chunks, Manifests: manifests}
+	if p := options.Progress; p != nil {
+		w.surveyor.Expect, w.surveyor.Done = p.Expect, p.Done
+	}
+	workers := min(runtime.GOMAXPROCS(0)+1, 8)
+	w.buffers = make(chan []byte, workers)
+	for range workers {
+		w.buffers <- nil
+	}
+	if w.survey, err = w.surveyor.Take(ctx); err != nil {
+		return nil, err
+	}
+	if options.Verify {
+		if err := w.verify(ctx); err != nil {
+			return nil, err
+		}
+	}
+	w.describe()
+	return w, w.findDamaged(ctx)
+}
+
+// describe fills the report from the survey.
+func (w *work) describe() {
+	s := w.survey
+	w.report = &Report{Objects: s.Objects, Deleted: s.Deleted, InUse: len(s.InUse), Unreferenced: len(s.Unreferenced)}
+	for i, location := range w.repo.Locations {
+		row := LocationReport{Location: location.String(), Err: s.Failed[i]}
+		if location.State == repository.HeaderForeign {
+			row.Foreign = true
+			w.report.Foreign = append(w.report.Foreign, row.Location)
+		}
+		if row.Err == nil {
+			w.describeLocation(i, location.State, &row)
+		}
+		w.report.Locations = append(w.report.Locations, row)
+	}
+}
+
+// describeLocation fills the row of a location that was surveyed.
+func (w *work) describeLocation(i int, header repository.HeaderState, row *LocationReport) {
+	counts := w.survey.Manifests[i]
+	row.Blobs, row.Missing, row.Stale, row.Corrupt = counts.Present, counts.Missing, counts.Stale, counts.Corrupt
+	for _, c := range w.survey.InUse {
+		switch {
+		case c.Present.Has(i):
+			row.Blobs++
+		case c.Corrupt.Has(i):
+			row.Blobs++
+			row.Corrupt++
+		default:
+			row.Missing++
+		}
+	}
+	switch header {
+	case repository.HeaderCurrent:
+		row.Blobs++
+	case repository.HeaderMissing:
+		row.Missing++
+	case repository.HeaderStale:
+		row.Blobs++
+		row.Stale++
+	case repository.HeaderDamaged:
+		row.Blobs++
+		row.Corrupt++
+	}
+}
+
+// lost returns the chunks in use of which no reachable location has a good
+// copy.
+func (w *work) lost() map[survey.Key]bool {
+	lost := map[survey.Key]bool{}
+	for key, c := range w.survey.InUse {
+		if c.Present == 0 {
+			lost[key] = true
+		}
+	}
+	return lost
+}
+
+// findDamaged names the objects that can't be read whole.
+func (w *work) findDamaged(ctx context.Context) error {
+	damaged, err := w.surveyor.Users(ctx, w.survey, w.lost())
+	if err != nil {
+		return err
+	}
+	for _, name := range w.survey.Unreadable {
+		damaged = append(damaged, fmt.Sprintf("%s (the object's name can't be read)", name))
+	}
+	w.report.Damaged = damaged
+	return nil
+}
+
+// reachable returns the locations that have not failed.
+func (w *work) reachable() survey.Locations {
+	var set survey.Locations
+	for i, row := range w.survey.Failed {
+		if row == nil {
+			set = set.With(i)
+		}
+	}
+	return set
+}

@@ -1,0 +1,80 @@
+package repair
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Report is what a check or a repair found and did.
+type Report struct {
+	// Objects and Deleted count the objects and the tombstones.
+	Objects, Deleted int
+	// InUse counts the chunks that objects need, Unreferenced the others.
+	InUse, Unreferenced int
+	// Locations has a row for each location, in the order given.
+	Locations []LocationReport
+	// Damaged names the objects, or manifests whose object's name can't be
+	// read, that have data missing from every reachable location.
+	Damaged []string
+	// Foreign names the locations that hold another key header.
+	Foreign []string
+}
+
+// LocationReport is the row of one location.
+type LocationReport struct {
+	// Location is the location as it was given.
+	Location string
+	// Blobs counts the header, manifests and chunks in use that it held.
+	Blobs int
+	// Missing, Stale and Corrupt count what was wrong.
+	Missing, Stale, Corrupt int
+	// Repaired counts what was written.
+	Repaired int
+	// Foreign says that it holds another cluster's key header.
+	Foreign bool
+	// Err says why it could not be checked or repaired, or is nil.
+	Err error
+}
+
+// differences counts what is still wrong with a location.
+func (l LocationReport) differences() int {
+	return l.Missing + l.Stale + l.Corrupt - l.Repaired
+}
+
+// Status describes a location in a word or two, or says why it could not be
+// reached.
+func (l LocationReport) Status() string {
+	switch {
+	case l.Foreign:
+		return "different cluster header"
+	case l.Err != nil:
+		return fmt.Sprintf("unreachable: %v", l.Err)
+	case l.differences() > 0:
+		return "needs repair"
+	case l.Repaired > 0:
+		return "repaired"
+	}
+	return "ok"
+}
+
+// ErrDiffer means that locations lack something that others have.
+var ErrDiffer = errors.New("locations differ; run 'pcctl repair'")
+
+// Err returns nil when every location was reached and all hold everything.
+func (r *Report) Err() error {
+	if n := len(r.Damaged); n > 0 {
+		return fmt.Errorf("%d damaged: data is missing from every reachable location; "+
+			"bring back a location that has it", n)
+	}
+	for _, l := range r.Locations {
+		if !l.Foreign && l.differences() > 0 {
+			return ErrDiffer
+		}
+	}
+	for _, l := range r.Locations {
+		if l.Foreign || l.Err != nil {
+			return fmt.Errorf("%s: %s", l.Location, l.Status())
+		}
+	}
+	return nil
+}

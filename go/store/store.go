@@ -1,0 +1,187 @@
+// Package store keeps objects in an encrypted, deduplicating form at several
+// untrusted locations.
+//
+// An object is cut into chunks, each sealed and stored under a name that
+// follows from its content, and a sealed manifest that names the object and
+// lists its chunks. Every blob goes to all locations and must reach a quorum
+// of them. What is read is authenticated before it is used, the newest version
+// wins, and a location that can't answer never counts as one that answered no.
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/grace"
+	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
+)
+
+// ErrNotFound means that every location answered and none has the object, or
+// that it was deleted.
+var ErrNotFound = newest.ErrNotFound
+
+// MaxName is the longest name of an object, in bytes.
+const MaxName = 2048
+
+// Object describes a stored object.
+type Object struct {
+	// Name is the object's name.
+	Name string
+	// Size is the object's size in bytes.
+	Size int64
+	// Chunks is the number of its chunks.
+	Chunks int
+	// Modified is when this version of the object was stored.
+	Modified time.Time
+	// FileTime is the modification time of the file that was stored, or
+	// the zero time when it came from a stream.
+	FileTime time.Time
+	// FileMode holds that file's permission bits, or 0.
+	FileMode fs.FileMode
+}
+
+// Progress is told how far a long piece of work has come. Its methods are
+// called from several goroutines at once.
+type Progress interface {
+	// Expect adds to the amount of work that is known to lie ahead, in
+	// bytes, or in the unit that the work states.
+	Expect(n int64)
+	// Done adds to the amount of work that is done.
+	Done(n int64)
+}
+
+// Options are what a Store takes from its surroundings. The zero value is
+// right outside tests.
+type Options struct {
+	// Now tells the time; time.Now when nil.
+	Now func() time.Time
+	// Random is a source of random bytes; crypto/rand.Reader when nil.
+	Random io.Reader
+	// Workers is the number of chunks that are worked on at once; chosen
+	// from the number of processors when 0. Each takes 4 MiB of memory.
+	Workers int
+	// Warn is told, in a line, what went wrong without making the work
+	// fail; it may be nil.
+	Warn func(string)
+}
+
+// Store is the object store of one cluster. It may be used by several
+// goroutines at once.
+type Store struct {
+	set       *quorum.Set
+	chunks    *chunk.Sealer
+	manifests *manifest.Sealer
+	keeper    *grace.Keeper
+	buffers   *buffers
+	options   Options
+}
+
+// New returns the store of the cluster with the given root key at the
+// locations of a set.
+func New(set *quorum.Set, root *keys.Root, options Options) (*Store, error) {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if options.Workers == 0 {
+		// More than there are processors: while some wait for a disk to
+		// sync, others compute.
+		options.Workers = min(2*runtime.GOMAXPROCS(0), 8)
+	}
+	if options.Warn == nil {
+		options.Warn = func(string) {}
+	}
+	chunks, err := chunk.NewSealer(root)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := manifest.NewSealer(root)
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := grace.NewKeeper(set, root)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{
+		set: set, chunks: chunks, manifests: manifests, keeper: keeper,
+		buffers: newBuffers(options.Workers + 1), options: options,
+	}, nil
+}
+
+// ValidName returns nil when an object may have the name: 1 to MaxName bytes
+// of UTF-8 without control characters and without "." or ".." or nothing
+// between slashes, so that a name can become a path below a directory.
+func ValidName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("an object's name can't be empty")
+	case len(name) > MaxName:
+		return fmt.Errorf("the object's name has %d bytes, more than %d", len(name), MaxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the object's name %q isn't valid UTF-8", name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("the object's name %q has control characters", name)
+	}
+	for element := range strings.SplitSeq(name, "/") {
+		switch element {
+		case "", ".", "..":
+			return fmt.Errorf("the object's name %q has an element %q between slashes", name, element)
+		}
+	}
+	return nil
+}
+
+// object describes the object of a manifest.
+func object(m *manifest.Manifest) Object {
+	o := Object{
+		Name:     m.Name,
+		Size:     m.Size,
+		Chunks:   len(m.Chunks),
+		Modified: time.Unix(0, m.Version.Time),
+		FileMode: fs.FileMode(m.FileMode),
+	}
+	if m.FileTime != 0 {
+		o.FileTime = time.Unix(0, m.FileTime)
+	}
+	return o
+}
+
+// find returns what the locations hold of the named object.
+func (s *Store) find(ctx context.Context, name string) newest.Result {
+	return newest.Find(ctx, s.set, s.manifests, s.manifests.BlobName(name))
+}
+
+// live returns the newest version of an object, or an error that names it.
+func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
+	result := s.find(ctx, name)
+	err := result.Err()
+	if err == nil && !result.Live() {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return newest.Result{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return result, nil
+}
+
+// silent is the Progress of those who don't want to know.
+type silent struct{}
+
+func (silent) Expect(int64) {}
+func (silent) Done(int64)   {}

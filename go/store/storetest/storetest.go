@@ -1,0 +1,237 @@
+// Package storetest sets up clusters over directories for tests, and does to
+// them what hostile or failing providers do.
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/dir"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/repository"
+)
+
+// Passphrase opens the clusters that Init creates.
+const Passphrase = "correct horse battery"
+
+// Testbed is a number of directories that serve as locations.
+type Testbed struct {
+	// Paths are the directories. They don't exist at first.
+	Paths []string
+	// Root is a root key that stands in for a cluster's.
+	Root *keys.Root
+	// Now is what its stores take for the time.
+	Now time.Time
+
+	t testing.TB
+}
+
+// New returns a testbed with n locations.
+func New(t testing.TB, n int) *Testbed {
+	t.Helper()
+	b := &Testbed{t: t, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	var err error
+	if b.Root, err = keys.NewRoot(rand.NewChaCha8([32]byte{1})); err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	for i := range n {
+		b.Paths = append(b.Paths, filepath.Join(top, fmt.Sprintf("location-%d", i)))
+	}
+	return b
+}
+
+// Set returns the locations with the given indexes, or all, as a set.
+func (b *Testbed) Set(indexes ...int) *quorum.Set {
+	b.t.Helper()
+	var locations []blob.Location
+	for i, path := range b.Paths {
+		wanted := len(indexes) == 0
+		for _, index := range indexes {
+			wanted = wanted || index == i
+		}
+		if wanted {
+			locations = append(locations, dir.New(path))
+		}
+	}
+	set, err := quorum.New(locations, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return set
+}
+
+// Open returns the store over the locations with the given indexes, or over
+// all. A cluster need not have been created.
+func (b *Testbed) Open(indexes ...int) *store.Store {
+	b.t.Helper()
+	s, err := store.New(b.Set(indexes...), b.Root, store.Options{Now: func() time.Time { return b.Now }})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// Init creates a cluster at all locations and makes its root key the
+// testbed's. It stretches a passphrase, so it takes a while.
+func (b *Testbed) Init() keys.RecoveryKey {
+	b.t.Helper()
+	_, recovery, err := repository.Init(context.Background(), b.Set(), []byte(Passphrase), rand.NewChaCha8([32]byte{2}))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.Root = b.Unlock(recovery).Root
+	return recovery
+}
+
+// Unlock returns the repository at the locations with the given indexes, or at
+// all, opened with a recovery key.
+func (b *Testbed) Unlock(recovery keys.RecoveryKey, indexes ...int) *repository.Repository {
+	b.t.Helper()
+	headers, err := repository.Read(context.Background(), b.Set(indexes...))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	repo, err := headers.Unlock(repository.Secret{Recovery: &recovery})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return repo
+}
+
+// Blobs returns the paths of a location's blobs of one kind, sorted.
+func (b *Testbed) Blobs(location int, kind blob.Kind) []string {
+	b.t.Helper()
+	found, err := filepath.Glob(filepath.Join(b.Paths[location], kind.String(), "*", "*"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return found
+}
+
+// Alter changes the last byte of every file given.
+func (b *Testbed) Alter(paths ...string) {
+	b.t.Helper()
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		content[len(content)-1] ^= 1
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// Spoil puts a file in the place of a location, so that nothing works there.
+func (b *Testbed) Spoil(location int) {
+	b.t.Helper()
+	if err := os.RemoveAll(b.Paths[location]); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(b.Paths[location], nil, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Snapshot copies a location and returns a function that brings it back to
+// that state.
+func (b *Testbed) Snapshot(location int) (rollBack func()) {
+	b.t.Helper()
+	backup := b.t.TempDir()
+	b.copyTree(b.Paths[location], filepath.Join(backup, "copy"))
+	return func() {
+		b.t.Helper()
+		b.copyTree(filepath.Join(backup, "copy"), b.Paths[location])
+	}
+}
+
+// copyTree replaces the directory to by a copy of the directory from.
+func (b *Testbed) copyTree(from, to string) {
+	b.t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Source returns a source with the given content.
+func Source(name string, content []byte) store.Source {
+	return store.Source{
+		Name: name,
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
+		Size: int64(len(content)),
+	}
+}
+
+// Put stores an object that must be stored.
+func Put(t testing.TB, s *store.Store, name string, content []byte) store.Object {
+	t.Helper()
+	o, err := s.Put(context.Background(), Source(name, content), nil)
+	if err != nil {
+		t.Fatalf("put %s: %v", name, err)
+	}
+	return o
+}
+
+// Content returns n bytes that look random and are the same for the same seed.
+func Content(seed byte, n int) []byte {
+	b := make([]byte, n)
+	// Its Read never fails.
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
+	return b
+}
+
+// WantContent checks what both ways of reading an object give.
+func WantContent(t testing.TB, s *store.Store, name string, want []byte) {
+	t.Helper()
+	var got bytes.Buffer
+	if _, err := s.Get(context.Background(), name, &got, nil); err != nil {
+		t.Errorf("get %s: %v", name, err)
+	} else if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("get %s gave other bytes than were put", name)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := s.GetAt(context.Background(), name, f, nil); err != nil {
+		t.Errorf("get at %s: %v", name, err)
+	} else if read, err := os.ReadFile(f.Name()); err != nil || !bytes.Equal(read, want) {
+		t.Errorf("get at %s gave other bytes than were put (%v)", name, err)
+	}
+}
+
+// WantError checks that an error is of a kind, unless that is nil, and says
+// certain words.
+func WantError(t testing.TB, err, kind error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Error("no error")
+		return
+	}
+	if kind != nil && !errors.Is(err, kind) {
+		t.Errorf("error %q is not %q", err, kind)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("error %q doesn't say %q", err, word)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Package survey takes stock of a repository: which versions of the manifests
+// each location holds, which chunks the newest ones need, and which of those
+// each location has.
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
+)
+
+// MaxLocations is the largest number of locations that can be surveyed.
+const MaxLocations = 64
+
+// Key is a chunk's blob ID.
+type Key = [32]byte
+
+// Locations is a set of locations, a bit for each by its index.
+type Locations uint64
+
+// Has reports whether the location with the given index is in the set.
+func (l Locations) Has(index int) bool { return l&(1<<index) != 0 }
+
+// With returns the set with the location added.
+func (l Locations) With(index int) Locations { return l | 1<<index }
+
+// Without returns the set with the location removed.
+func (l Locations) Without(index int) Locations { return l &^ (1 << index) }
+
+// Chunk is a chunk that some newest manifest needs.
+type Chunk struct {
+	Ref chunk.Ref
+	// Size is the size of its blob, in bytes.
+	Size int
+	// Present are the locations that have a copy of the right size.
+	Present Locations
+	// Corrupt are the locations whose copy has a wrong size, or failed
+	// authentication.
+	Corrupt Locations
+}
+
+// Counts are the copies of manifests that one location holds.
+type Counts struct {
+	Present, Missing, Stale, Corrupt int
+}
+
+// Survey is what was found.
+type Survey struct {
+	// Objects and Deleted count the newest manifests.
+	Objects, Deleted int
+	// Manifests has the counts of each location.
+	Manifests []Counts
+	// Differing are the manifests of which some location lacks the newest
+	// version.
+	Differing []blob.Name
+	// Unreadable are the manifests of which no location has an authentic
+	// copy.
+	Unreadable []blob.Name
+	// InUse holds the chunks that newest manifests need, by their blob ID.
+	InUse map[Key]*Chunk
+	// Unreferenced holds the other chunks, and who has them.
+	Unreferenced map[Key]Locations
+	// Failed says of each location why it could not be surveyed, or nil.
+	Failed []error
+}
+
+// Surveyor takes surveys of one cluster.
+type Surveyor struct {
+	Set       *quorum.Set
+	Chunks    *chunk.Sealer
+	Manifests *manifest.Sealer
+	// Expect and Done are told the number of manifests that are to be read
+	// and that were read.
+	Expect, Done func(n int64)
+}
+
+// Take lists every location and reads every manifest. The manifests are read
+// first: a write in progress stores its chunks before its manifest, so it can
+// leave chunks that look unreferenced but never a chunk that looks missing.
+// It fails only when the context ends or there are too many locations.
+func (v *Surveyor) Take(ctx context.Context) (*Survey, error) {
+	locations := v.Set.Locations()
+	if len(locations) > MaxLocations {
+		return nil, fmt.Errorf("%d locations are more than the %d that can be compared", len(locations), MaxLocations)
+	}
+	s := &Survey{
+		Manifests:    make([]Counts, len(locations)),
+		InUse:        map[Key]*Chunk{},
+		Unreferenced: map[Key]Locations{},
+		Failed:       make([]error, len(locations)),
+	}
+	err := v.eachManifest(ctx, s.Failed, func(name blob.Name, result newest.Result) { v.count(s, name, result) })
+	if err != nil {
+		return nil, err
+	}
+	return s, v.listChunks(ctx, s)
+}
+
+// count enters what was found of one manifest.
+func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
+	differs := false
+	for i, c := range result.Copies {
+		counts := &s.Manifests[i]
+		switch c.State {
+		case newest.Current:
+			counts.Present++
+		case newest.Missing:
+			counts.Missing++
+			differs = true
+		case newest.Stale:
+			counts.Present++
+			counts.Stale++
+			differs = true
+		case newest.Corrupt:
+			counts.Present++
+			counts.Corrupt++
+			differs = true
+		case newest.Unreachable:
+			if s.Failed[i] == nil {
+				s.Failed[i] = c.Err
+			}
+		}
+	}
+	if result.Manifest == nil {
+		if !errors.Is(result.Err(), newest.ErrNotFound) {
+			s.Unreadable = append(s.Unreadable, name)
+		}
+		return
+	}
+	if differs {
+		s.Differing = append(s.Differing, name)
+	}
+	if result.Manifest.Deleted {
+		s.Deleted++
+		return
+	}
+	s.Objects++
+	for i, ref := range result.Manifest.Chunks {
+		key := v.Chunks.Name(ref).ID
+		if s.InUse[key] == nil {
+			s.InUse[key] = &Chunk{Ref: ref, Size: result.Manifest.ChunkSize(i) + chunk.Overhead}
+		}
+	}
+}
+
+// listChunks lists the chunks at every location.
+func (v *Surveyor) listChunks(ctx context.Context, s *Survey) error {
+	var mu sync.Mutex
+	return v.each(ctx, s.Failed, func(i int, location blob.Location) error {
+		return location.List(ctx, blob.KindChunk, func(info blob.Info) error {
+			mu.Lock()
+			defer mu.Unlock()
+			c := s.InUse[info.Name.ID]
+			switch {
+			case c == nil:
+				s.Unreferenced[info.Name.ID] = s.Unreferenced[info.Name.ID].With(i)
+			case info.Size == int64(c.Size):
+				c.Present = c.Present.With(i)
+			default:
+				c.Corrupt = c.Corrupt.With(i)
+			}
+			return nil
+		})
+	})
+}
+
+func (v *Surveyor) expect(n int64) {
+	if v.Expect != nil {
+		v.Expect(n)
+	}
+}
+
+func (v *Surveyor) done(n int64) {
+	if v.Done != nil {
+		v.Done(n)
+	}
+}

@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/grace"
+)
+
+// A batch is how much is stored before manifests are written and everything is
+// synced: syncing once for many small objects costs little more than once for
+// one.
+const (
+	batchObjects = 512
+	batchBytes   = 256 << 20
+)
+
+// Source is something to be stored as an object.
+type Source struct {
+	// Name is the object's name.
+	Name string
+	// Open returns the content. It is called once, and its result closed.
+	Open func() (io.ReadCloser, error)
+	// Size is the expected size in bytes, for the progress alone; the
+	// content may turn out longer or shorter.
+	Size int64
+	// FileTime and FileMode describe the file that the content comes from;
+	// zero when there is none.
+	FileTime time.Time
+	FileMode fs.FileMode
+}
+
+// SourceError means that the content of one source could not be read. Nothing
+// was stored under its name; the other sources are not touched by it.
+type SourceError struct {
+	// Name is the object's name.
+	Name string
+	Err  error
+}
+
+func (e *SourceError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
+
+// Unwrap returns the reason.
+func (e *SourceError) Unwrap() error { return e.Err }
+
+// Put stores one object. Once it returns, a quorum of locations has the object
+// on stable storage. Progress is counted in bytes and may be nil.
+func (s *Store) Put(ctx context.Context, source Source, progress Progress) (Object, error) {
+	var stored Object
+	one := func(yield func(Source) bool) { yield(source) }
+	err := s.PutAll(ctx, one, progress, func(o Object) { stored = o })
+	return stored, err
+}
+
+// PutAll stores many objects. It calls stored, from one goroutine at a time
+// and in the order of the sources, for each object once a quorum of locations
+// has it on stable storage. A source that can't be read is left out and comes
+// back, joined with the others, as a *SourceError; any other fault ends the
+// work. Progress is counted in bytes and may be nil.
+func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress Progress, stored func(Object)) error {
+	if progress == nil {
+		progress = silent{}
+	}
+	avoid, err := s.keeper.Listed(ctx)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	w := &writer{store: s, avoid: avoid, progress: progress, stored: stored,
+		jobs: make(chan job), batches: make(chan *batch)}
+	group.Go(func() error { return w.readSources(ctx, sources) })
+	for range s.options.Workers {
+		group.Go(func() error { return w.work(ctx) })
+	}
+	group.Go(func() error { return w.commitBatches(ctx) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return errors.Join(w.failed...)
+}
+
+// writer is one PutAll at work: a goroutine reads sources and cuts them into
+// chunks, several seal and store chunks, and one commits batches of objects
+// whose chunks are stored.
+type writer struct {
+	store    *Store
+	avoid    map[grace.Key]bool
+	progress Progress
+	stored   func(Object)
+	jobs     chan job
+	batches  chan *batch
+	// failed belongs to the goroutine that reads the sources.
+	failed []error
+}
+
+// job is one chunk to be stored: n bytes of plaintext in a buffer.
+type job struct {
+	buffer []byte
+	n      int
+	object *pending
+	index  int
+}
+
+// readSources cuts every source into chunks and gathers batches.
+func (w *writer) readSources(ctx context.Context, sources iter.Seq[Source]) error {
+	defer close(w.batches)
+	defer close(w.jobs)
+	current := newBatch()
+	for source := range sources {
+		// Of two sources with one name the later must win, so they don't
+		// share a batch.
+		if current.full() || current.names[source.Name] {
+			if err := w.handOver(ctx, current); err != nil {
+				return err
+			}
+			current = newBatch()
+		}
+		p := &pending{source: source, batch: current}
+		err := w.readSource(ctx, p)
+		var unreadable *SourceError
+		if errors.As(err, &unreadable) {
+			w.failed = append(w.failed, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		current.objects = append(current.objects, p)
+		current.names[source.Name] = true
+		current.bytes += p.size
+	}
+	return w.handOver(ctx, current)
+}
+
+// handOver gives a batch to the goroutine that commits.
+func (w *writer) handOver(ctx context.Context, b *batch) error {
+	b.add(-1)
+	select {
+	case w.batches <- b:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// readSource cuts one source into chunks and hands them to the workers.
+func (w *writer) readSource(ctx context.Context, p *pending) error {
+	w.progress.Expect(p.source.Size)
+	if err := ValidName(p.source.Name); err != nil {
+		return &SourceError{p.source.Name, err}
+	}
+	content, err := p.source.Open()
+	if err != nil {
+		return &SourceError{p.source.Name, err}
+	}
+	defer content.Close()
+	for index := 0; ; index++ {
+		buffer, err := w.store.buffers.take(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := io.ReadFull(content, buffer[chunk.HeaderSize:chunk.HeaderSize+chunk.Size])
+		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if n == 0 || (err != nil && !end) {
+			w.store.buffers.give(buffer)
+		}
+		if err != nil && !end {
+			return &SourceError{p.source.Name, fmt.Errorf("reading the content: %w", err)}
+		}
+		if n > 0 {
+			p.grow(n)
+			select {
+			case w.jobs <- job{buffer, n, p, index}:
+			case <-ctx.Done():
+				w.store.buffers.give(buffer)
+				return ctx.Err()
+			}
+		}
+		if end {
+			return nil
+		}
+	}
+}
+
+// work seals and stores chunks until there are no more.
+func (w *writer) work(ctx context.Context) error {
+	for {
+		select {
+		case j, ok := <-w.jobs:
+			if !ok {
+				return nil
+			}
+			ref, err := w.storeChunk(ctx, j)
+			w.store.buffers.give(j.buffer)
+			if err != nil {
+				return fmt.Errorf("%s: %w", j.object.source.Name, err)
+			}
+			j.object.chunkStored(j.index, ref)
+			w.progress.Done(int64(j.n))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// storeChunk stores a chunk under its first generation that the collector has
+// no eye on, at every location that doesn't have it yet.
+func (w *writer) storeChunk(ctx context.Context, j job) (chunk.Ref, error) {
+	sealer := w.store.chunks
+	ref := chunk.Ref{ID: sealer.ID(j.buffer[chunk.HeaderSize : chunk.HeaderSize+j.n])}
+	name := sealer.Name(ref)
+	for {
+		if _, listed := w.avoid[name.ID]; !listed {
+			break
+		}
+		ref.Generation++
+		name = sealer.Name(ref)
+	}
+	sealed := sealer.Seal(name, j.buffer, j.n)
+	return ref, w.store.set.PutMissing(ctx, name, sealed)
+}
