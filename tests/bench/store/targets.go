@@ -1,0 +1,82 @@
+package main
+
+import "fmt"
+
+// target is what pcctl should reach.
+type target struct {
+	What     string `json:"what"`
+	Wanted   string `json:"wanted"`
+	Measured string `json:"measured"`
+	Met      bool   `json:"met"`
+}
+
+// goal is a target before it is compared: how many times faster a tool
+// should be than its peer.
+type goal struct {
+	workload, operation, tool, peer string
+	factor                          float64
+}
+
+func goals() []goal {
+	return []goal{
+		{"file", "put", namePCCtl, nameCeiling, 0.85},
+		// The ceiling derives no key from a passphrase.
+		{"file", "put", nameRecovery, nameCeiling, 0.85},
+		{"file", "put", namePCCtl, nameKopia, 1.7},
+		{"file", "put", namePCCtl, nameRestic, 2.2},
+		{"file", "get", namePCCtl, nameRclone, 1},
+		{"file", "verify", namePCCtl, nameRestic, 2},
+		{"tree", "put", namePCCtl, nameKopia, 1},
+	}
+}
+
+// memoryMargin is what pcctl may take beyond Argon2id's own memory.
+const memoryMargin = 64 << 20
+
+// targets compares what was measured with the goals. What was not measured is
+// left out.
+func (r report) targets() []target {
+	var list []target
+	for _, t := range r.tables() {
+		for _, g := range goals() {
+			if g.workload != t.workload {
+				continue
+			}
+			own, ok := r.median(t.key(g.tool, g.operation))
+			peer, okPeer := r.median(t.key(g.peer, g.operation))
+			if !ok || !okPeer {
+				continue
+			}
+			speed := peer.wall.Seconds() / own.wall.Seconds()
+			list = append(list, target{
+				What:     fmt.Sprintf("%s: %s, speed of %s against %s", r.describe(t), g.operation, g.tool, g.peer),
+				Wanted:   fmt.Sprintf(">= %.2f", g.factor),
+				Measured: fmt.Sprintf("%.2f", speed),
+				Met:      speed >= g.factor,
+			})
+		}
+		list = append(list, r.memoryTargets(t)...)
+	}
+	return list
+}
+
+func (r report) memoryTargets(t table) []target {
+	var list []target
+	argon, ok := r.median(t.key(nameArgon, "put"))
+	if !ok {
+		return nil
+	}
+	for _, op := range operations {
+		own, ok := r.median(t.key(namePCCtl, op))
+		if !ok {
+			continue
+		}
+		list = append(list, target{
+			What:     fmt.Sprintf("%s: peak memory of %s", r.describe(t), op),
+			Wanted:   fmt.Sprintf("<= %d MiB", (argon.peak+memoryMargin)>>20),
+			Measured: fmt.Sprintf("%d MiB", own.peak>>20),
+			Met:      own.peak <= argon.peak+memoryMargin,
+		})
+	}
+	return list
+}

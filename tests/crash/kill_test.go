@@ -1,0 +1,185 @@
+//go:build linux && (amd64 || arm64)
+
+package crash_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"powercloud.unidatum.com/tests/crash/ptrace"
+)
+
+// One test for each scenario lets a test runner share them out.
+
+func TestKilledPut(t *testing.T)                { killEverywhere(t, "Put") }
+func TestKilledPutTree(t *testing.T)            { killEverywhere(t, "PutTree") }
+func TestKilledPutKnownContent(t *testing.T)    { killEverywhere(t, "PutKnownContent") }
+func TestKilledPutRecordedGarbage(t *testing.T) { killEverywhere(t, "PutRecordedGarbage") }
+func TestKilledOverwrite(t *testing.T)          { killEverywhere(t, "Overwrite") }
+func TestKilledRemove(t *testing.T)             { killEverywhere(t, "Remove") }
+func TestKilledRepair(t *testing.T)             { killEverywhere(t, "Repair") }
+func TestKilledRepairVerify(t *testing.T)       { killEverywhere(t, "RepairVerify") }
+func TestKilledCollectFirstRun(t *testing.T)    { killEverywhere(t, "CollectFirstRun") }
+func TestKilledCollectSecondRun(t *testing.T)   { killEverywhere(t, "CollectSecondRun") }
+
+// prepared makes the cluster that a scenario's command starts with.
+func prepared(t *testing.T, s scenario) cluster {
+	t.Helper()
+	c := newCluster(t)
+	storeUntouched(t, c)
+	if s.prepare != nil {
+		s.prepare(t, c)
+	}
+	return c
+}
+
+// maxFaults ends a test that fails all the time.
+const maxFaults = 3
+
+// killEverywhere runs a scenario's command again and again, from the same
+// start, and kills it at its first call that changes the file system, at its
+// second, and so on, until it gets through.
+func killEverywhere(t *testing.T, name string) {
+	t.Parallel()
+	s := scenarios()[name]
+	start := prepared(t, s)
+	for n, faults := 1, 0; faults < maxFaults; n++ {
+		c := start.copyTo(t, fmt.Sprintf("%s-%d", start.dir, n))
+		calls, r, killed := c.killAt(t, n, s.args)
+		objects := s.objects(s.during)
+		if !killed {
+			objects = s.objects(s.after)
+		}
+		err := c.verify(t, objects)
+		if err == nil {
+			err = c.repeat(t, s)
+		}
+		if !killed && r.status != 0 {
+			err = fmt.Errorf("it failed: %v", r)
+		}
+		if err != nil {
+			faults++
+			t.Errorf("%s, killed (%v) at call %d of pcctl %s:\n%s\n%v\n%s",
+				name, killed, n, strings.Join(s.args, " "), lastCalls(c, calls), err, c.tree())
+		}
+		if err := os.RemoveAll(c.dir); err != nil {
+			t.Fatal(err)
+		}
+		if !killed {
+			t.Logf("%d calls", n-1)
+			return
+		}
+	}
+}
+
+// killAt runs a command, kills it at its nth call and returns the calls that
+// it came to.
+func (c cluster) killAt(t *testing.T, n int, args []string) ([]ptrace.Call, run, bool) {
+	t.Helper()
+	var calls []ptrace.Call
+	r, killed := c.traced(t, args, func(call ptrace.Call) bool {
+		calls = append(calls, call)
+		return len(calls) == n
+	}, nil)
+	return calls, r, killed
+}
+
+// lastCalls lists the last calls of a command for a message. It was killed at
+// the last one.
+func lastCalls(c cluster, calls []ptrace.Call) string {
+	const most = 12
+	var list []string
+	for i := max(0, len(calls)-most); i < len(calls); i++ {
+		list = append(list, fmt.Sprintf("%4d %s", i+1, strings.ReplaceAll(calls[i].String(), c.dir+"/", "")))
+	}
+	return strings.Join(list, "\n")
+}
+
+// interruptPut leaves a temporary file of a killed put.
+func (c cluster) interruptPut(t *testing.T) {
+	t.Helper()
+	r, killed := c.traced(t, []string{"put", "interrupted", "files/small-1"}, func(call ptrace.Call) bool {
+		return call.Op == ptrace.OpRename
+	}, nil)
+	if !killed {
+		t.Fatalf("put did not come to a rename: %v", r)
+	}
+}
+
+// A killed get leaves what was there before or the whole object.
+func TestKilledGet(t *testing.T) {
+	t.Parallel()
+	start := prepared(t, scenario{})
+	for n, faults := 1, 0; faults < maxFaults; n++ {
+		c := start.copyTo(t, fmt.Sprintf("%s-%d", start.dir, n))
+		out := filepath.Join(c.dir, "out")
+		if err := os.WriteFile(out, contents()["small-2"], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		calls, r, killed := c.killAt(t, n, []string{"get", "kept/large", "out"})
+		allowed := versions{"large-1"}
+		if killed {
+			allowed = versions{"large-1", "small-2"}
+		}
+		if _, err := identify(out, allowed); err != nil {
+			faults++
+			t.Errorf("get, killed (%v) at call %d:\n%s\nthe file %v\n%v", killed, n, lastCalls(c, calls), err, r)
+		}
+		if err := os.RemoveAll(c.dir); err != nil {
+			t.Fatal(err)
+		}
+		if !killed {
+			t.Logf("%d calls", n-1)
+			return
+		}
+	}
+}
+
+// A killed init leaves locations that the next init initialises, or that are
+// initialised with the passphrase that was given.
+func TestKilledInit(t *testing.T) {
+	t.Parallel()
+	top := scratch(t)
+	for n, faults := 1, 0; faults < maxFaults; n++ {
+		c := cluster{dir: filepath.Join(top, fmt.Sprint(n))}
+		c.write(t, "small-1", contents()["small-1"])
+		calls, r, killed := c.killAt(t, n, []string{"init"})
+		err := c.verifyInit(t)
+		if !killed && r.status != 0 {
+			err = fmt.Errorf("it failed: %v", r)
+		}
+		if err != nil {
+			faults++
+			t.Errorf("killed (%v) at call %d of pcctl init:\n%s\n%v\n%s", killed, n, lastCalls(c, calls), err, c.tree())
+		}
+		if err := os.RemoveAll(c.dir); err != nil {
+			t.Fatal(err)
+		}
+		if !killed {
+			t.Logf("%d calls", n-1)
+			return
+		}
+	}
+}
+
+// verifyInit tries to use a cluster whose init was interrupted.
+func (c cluster) verifyInit(t *testing.T) error {
+	t.Helper()
+	r := c.pcctl(t, "init")
+	if r.status != 0 && (r.status != 1 || !strings.Contains(r.stderr, "initiali")) {
+		return fmt.Errorf("the next init neither works nor says that the cluster is initialised: %v", r)
+	}
+	if r := c.pcctl(t, "repair"); r.status != 0 {
+		return fmt.Errorf("the passphrase does not open it: %v", r)
+	}
+	if r := c.pcctl(t, "put", "object", "files/small-1"); r.status != 0 {
+		return fmt.Errorf("%v", r)
+	}
+	if r := c.pcctl(t, "check"); r.status != 0 {
+		return fmt.Errorf("%v", r)
+	}
+	return nil
+}
