@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/repair"
 	"powercloud.unidatum.com/go/store/repository"
@@ -19,13 +20,13 @@ import (
 func cluster(t *testing.T) (*storetest.Testbed, func() *repository.Repository) {
 	t.Helper()
 	b := storetest.New(t, 3)
-	recovery := b.Init()
+	b.Init()
 	storetest.Put(t, b.Open(), "object", storetest.Content(1, chunk.Size+1))
 	storetest.Put(t, b.Open(), "deleted", storetest.Content(2, 1))
 	if err := b.Open().Remove(context.Background(), "deleted"); err != nil {
 		t.Fatal(err)
 	}
-	return b, func() *repository.Repository { return b.Unlock(recovery) }
+	return b, func() *repository.Repository { return b.Unlock() }
 }
 
 // row is what a report says of a location.
@@ -219,15 +220,8 @@ func TestHeaders(t *testing.T) {
 
 func TestForeignHeaderIsReportedAndNeverChanged(t *testing.T) {
 	b, unlock := cluster(t)
-	other := storetest.New(t, 1)
-	other.Init()
-	foreign, err := os.ReadFile(other.Paths[0] + "/header")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(b.Paths[1]+"/header", foreign, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	foreign := keystest.Second(t).Header
+	b.WriteHeader(1, foreign)
 	report := mend(t, unlock(), false)
 	if len(report.Foreign) != 1 || report.Foreign[0] != b.Paths[1] {
 		t.Errorf("foreign: %q, want %s", report.Foreign, b.Paths[1])

@@ -18,20 +18,18 @@ import (
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/dir"
 	"powercloud.unidatum.com/go/blob/quorum"
-	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/repository"
 )
-
-// Passphrase opens the clusters that Init creates.
-const Passphrase = "correct horse battery"
 
 // Testbed is a number of directories that serve as locations.
 type Testbed struct {
 	// Paths are the directories. They don't exist at first.
 	Paths []string
-	// Root is a root key that stands in for a cluster's.
-	Root *keys.Root
+	// Cluster is the cluster whose root key its stores use. Its header is at
+	// the locations once Init was called.
+	Cluster keystest.Cluster
 	// Now is what its stores take for the time.
 	Now time.Time
 
@@ -41,11 +39,7 @@ type Testbed struct {
 // New returns a testbed with n locations.
 func New(t testing.TB, n int) *Testbed {
 	t.Helper()
-	b := &Testbed{t: t, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	var err error
-	if b.Root, err = keys.NewRoot(rand.NewChaCha8([32]byte{1})); err != nil {
-		t.Fatal(err)
-	}
+	b := &Testbed{t: t, Cluster: keystest.First(t), Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	top := t.TempDir()
 	for i := range n {
 		b.Paths = append(b.Paths, filepath.Join(top, fmt.Sprintf("location-%d", i)))
@@ -77,34 +71,38 @@ func (b *Testbed) Set(indexes ...int) *quorum.Set {
 // all. A cluster need not have been created.
 func (b *Testbed) Open(indexes ...int) *store.Store {
 	b.t.Helper()
-	s, err := store.New(b.Set(indexes...), b.Root, store.Options{Now: func() time.Time { return b.Now }})
+	s, err := store.New(b.Set(indexes...), b.Cluster.Root(b.t), store.Options{Now: func() time.Time { return b.Now }})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return s
 }
 
-// Init creates a cluster at all locations and makes its root key the
-// testbed's. It stretches a passphrase, so it takes a while.
-func (b *Testbed) Init() keys.RecoveryKey {
+// Init writes the cluster's key header to all locations.
+func (b *Testbed) Init() {
 	b.t.Helper()
-	_, recovery, err := repository.Init(context.Background(), b.Set(), []byte(Passphrase), rand.NewChaCha8([32]byte{2}))
-	if err != nil {
+	for i := range b.Paths {
+		b.WriteHeader(i, b.Cluster.Header)
+	}
+}
+
+// WriteHeader puts a key header at a location.
+func (b *Testbed) WriteHeader(location int, header []byte) {
+	b.t.Helper()
+	if err := dir.New(b.Paths[location]).Put(context.Background(), blob.Header(), header); err != nil {
 		b.t.Fatal(err)
 	}
-	b.Root = b.Unlock(recovery).Root
-	return recovery
 }
 
 // Unlock returns the repository at the locations with the given indexes, or at
-// all, opened with a recovery key.
-func (b *Testbed) Unlock(recovery keys.RecoveryKey, indexes ...int) *repository.Repository {
+// all, opened with the recovery key.
+func (b *Testbed) Unlock(indexes ...int) *repository.Repository {
 	b.t.Helper()
 	headers, err := repository.Read(context.Background(), b.Set(indexes...))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	repo, err := headers.Unlock(repository.Secret{Recovery: &recovery})
+	repo, err := headers.Unlock(repository.Secret{Recovery: &b.Cluster.Recovery})
 	if err != nil {
 		b.t.Fatal(err)
 	}
