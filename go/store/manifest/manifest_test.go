@@ -196,3 +196,17 @@ func TestVector(t *testing.T) {
 		t.Errorf("the old blob reads as %+v, %v", opened, err)
 	}
 }
+
+// FuzzOpen feeds what a location might send.
+func FuzzOpen(f *testing.F) {
+	s := newSealer(f)
+	m := example(1)
+	f.Add(mustSeal(f, s, m))
+	f.Add(mustSeal(f, s, &manifest.Manifest{Name: m.Name, Deleted: true}))
+	f.Fuzz(func(t *testing.T, sealed []byte) {
+		opened, err := s.Open(s.BlobName(m.Name), sealed)
+		if err == nil && opened.Name != m.Name {
+			t.Errorf("%x opened as %+v", sealed, opened)
+		}
+	})
+}
