@@ -36,6 +36,16 @@ func prepared(t *testing.T, s scenario) cluster {
 	return c
 }
 
+// copyOf makes another cluster for a run of the command.
+func (s scenario) copyOf(t *testing.T, start cluster, dir string) cluster {
+	t.Helper()
+	c := start.copyTo(t, dir)
+	if s.each != nil {
+		s.each(t, c)
+	}
+	return c
+}
+
 // maxFaults ends a test that fails all the time.
 const maxFaults = 3
 
@@ -47,7 +57,7 @@ func killEverywhere(t *testing.T, name string) {
 	s := scenarios()[name]
 	start := prepared(t, s)
 	for n, faults := 1, 0; faults < maxFaults; n++ {
-		c := start.copyTo(t, fmt.Sprintf("%s-%d", start.dir, n))
+		c := s.copyOf(t, start, fmt.Sprintf("%s-%d", start.dir, n))
 		calls, r, killed := c.killAt(t, n, s.args)
 		objects := s.objects(s.during)
 		if !killed {

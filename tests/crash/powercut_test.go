@@ -42,7 +42,7 @@ func cutEverywhere(t *testing.T, name string) {
 	t.Parallel()
 	s := scenarios()[name]
 	start := prepared(t, s)
-	c := start.copyTo(t, start.dir+"-run")
+	c := s.copyOf(t, start, start.dir+"-run")
 	defer os.RemoveAll(c.dir)
 	rec := record(t, c, name, s.args)
 	for _, problem := range rec.journal.Problems() {

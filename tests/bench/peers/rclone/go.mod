@@ -1,6 +1,6 @@
 module powercloud.unidatum.com/tests/bench/peers/rclone
 
-go 1.26.8
+go 1.26.0
 
 tool github.com/rclone/rclone
 
