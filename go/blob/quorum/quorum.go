@@ -1,53 +1,92 @@
 // Package quorum keeps blobs at several locations at once: a write succeeds when
 // enough of them took it, a read tries them until one serves an authentic copy.
+//
+// Every call waits for all the locations it asked, so that a command that ends
+// leaves none of them half written; no goroutine outlives its call.
 package quorum
 
 import (
-	"context"
-	"errors"
+	"fmt"
+	"slices"
+	"sync"
 
 	"powercloud.unidatum.com/go/blob"
 )
 
-var errUnimplemented = errors.New("not yet")
-
-// Set is several locations that hold the same blobs.
+// Set is several locations that hold the same blobs. Its methods may be called
+// from several goroutines at once.
 type Set struct {
 	locations []blob.Location
 	quorum    int
+
+	mu sync.Mutex
+	// unreachable marks the locations that could not answer a read. They are
+	// read last, so that one that is down costs its timeout once and not once a
+	// blob.
+	unreachable []bool
+	// missed holds, by location, the first error of a write that it missed.
+	missed []error
+	writes ledger
 }
 
-// New returns the set of these locations. A quorum of 0 means a majority.
-func New(locations []blob.Location, quorum int) (*Set, error) { return nil, errUnimplemented }
+// New returns the set of these locations, of which quorum must accept a write.
+// A quorum of 0 means a majority. It refuses a quorum outside 1 to the number of
+// locations, and an empty set.
+func New(locations []blob.Location, quorum int) (*Set, error) {
+	n := len(locations)
+	if n == 0 {
+		return nil, fmt.Errorf("no storage location is given")
+	}
+	if quorum == 0 {
+		quorum = n/2 + 1
+	}
+	if quorum < 1 || quorum > n {
+		return nil, fmt.Errorf("a quorum of %d is not possible with %d locations: it must be 1 to %d", quorum, n, n)
+	}
+	return &Set{
+		locations:   slices.Clone(locations),
+		quorum:      quorum,
+		unreachable: make([]bool, n),
+		missed:      make([]error, n),
+	}, nil
+}
 
 // Locations returns the set's locations in the order given to New.
-func (s *Set) Locations() []blob.Location { return s.locations }
+func (s *Set) Locations() []blob.Location { return slices.Clone(s.locations) }
 
 // Quorum returns how many locations must accept a write.
 func (s *Set) Quorum() int { return s.quorum }
 
-// Put writes the blob to every location at once.
-func (s *Set) Put(ctx context.Context, name blob.Name, data []byte) error { return errUnimplemented }
-
-// PutMissing writes the blob to the locations that have none of that name and size.
-func (s *Set) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
-	return errUnimplemented
+// Missed returns the locations that missed a write during the set's life, each
+// with the first reason, in the locations' order. Writes that reached their
+// quorum all the same succeeded; such a location needs a repair.
+func (s *Set) Missed() []Failure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures(s.missed)
 }
 
-// Get reads the blob from the first location whose copy passes verify.
-func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, verify func([]byte) error) ([]byte, error) {
-	return nil, errUnimplemented
+// failures pairs the errors that are not nil with their locations.
+func (s *Set) failures(errs []error) []Failure {
+	var failures []Failure
+	for i, err := range errs {
+		if err != nil {
+			failures = append(failures, Failure{s.locations[i], err})
+		}
+	}
+	return failures
 }
 
-// Reply is one location's answer to GetEach.
-type Reply struct {
-	Location blob.Location
-	Data     []byte
-	Err      error
+// each calls fn for every location at once and returns once all have returned.
+func (s *Set) each(fn func(i int, location blob.Location) error) []error {
+	errs := make([]error, len(s.locations))
+	var wait sync.WaitGroup
+	// The last runs on the caller's goroutine: a set of one needs no other.
+	last := len(s.locations) - 1
+	for i, location := range s.locations[:last] {
+		wait.Go(func() { errs[i] = fn(i, location) })
+	}
+	errs[last] = fn(last, s.locations[last])
+	wait.Wait()
+	return errs
 }
-
-// GetEach reads the blob from every location at once.
-func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64) []Reply { return nil }
-
-// Flush makes every location durable.
-func (s *Set) Flush(ctx context.Context) error { return errUnimplemented }
