@@ -1,0 +1,11 @@
+"""rules_cc for Bazel 4.2: the C++ rules that Bazel has built in."""
+
+cc_binary = native.cc_binary
+cc_import = native.cc_import
+cc_library = native.cc_library
+cc_proto_library = native.cc_proto_library
+cc_test = native.cc_test
+cc_toolchain = native.cc_toolchain
+cc_toolchain_suite = native.cc_toolchain_suite
+objc_import = native.objc_import
+objc_library = native.objc_library
