@@ -1,0 +1,123 @@
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"sync"
+
+	"powercloud.unidatum.com/go/blob"
+)
+
+// Memory is a location in memory.
+type Memory struct {
+	name string
+
+	mu      sync.Mutex
+	blobs   map[blob.Name]entry
+	version int
+}
+
+type entry struct {
+	data []byte
+	mark string
+}
+
+// NewMemory returns an empty location whose String is name.
+func NewMemory(name string) *Memory {
+	return &Memory{name: name, blobs: map[blob.Name]entry{}}
+}
+
+// String returns the name given to NewMemory.
+func (m *Memory) String() string { return m.name }
+
+// Probe returns nil unless ctx is done.
+func (m *Memory) Probe(ctx context.Context) error { return ctx.Err() }
+
+// Flush returns nil unless ctx is done.
+func (m *Memory) Flush(ctx context.Context) error { return ctx.Err() }
+
+func check(ctx context.Context, name blob.Name) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return name.Check()
+}
+
+// Put stores a copy of data.
+func (m *Memory) Put(ctx context.Context, name blob.Name, data []byte) error {
+	if err := check(ctx, name); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.version++
+	m.blobs[name] = entry{bytes.Clone(data), strconv.Itoa(m.version)}
+	return nil
+}
+
+// Get copies the blob.
+func (m *Memory) Get(ctx context.Context, name blob.Name, buf []byte, limit int64) ([]byte, error) {
+	found, err := m.find(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(found.data)) > limit:
+		return nil, blob.ErrTooLarge
+	}
+	return append(buf[:0], found.data...), nil
+}
+
+// Stat describes the blob.
+func (m *Memory) Stat(ctx context.Context, name blob.Name) (blob.Info, error) {
+	found, err := m.find(ctx, name)
+	if err != nil {
+		return blob.Info{}, err
+	}
+	return blob.Info{Name: name, Size: int64(len(found.data)), Mark: found.mark}, nil
+}
+
+func (m *Memory) find(ctx context.Context, name blob.Name) (entry, error) {
+	if err := check(ctx, name); err != nil {
+		return entry{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found, ok := m.blobs[name]
+	if !ok {
+		return entry{}, blob.ErrNotFound
+	}
+	return found, nil
+}
+
+// Delete removes the blob.
+func (m *Memory) Delete(ctx context.Context, name blob.Name) error {
+	if err := check(ctx, name); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.blobs, name)
+	return nil
+}
+
+// List lists what there is when it is called.
+func (m *Memory) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) error) error {
+	if err := check(ctx, blob.Name{Kind: kind}); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	var infos []blob.Info
+	for name, found := range m.blobs {
+		if name.Kind == kind {
+			infos = append(infos, blob.Info{Name: name, Size: int64(len(found.data)), Mark: found.mark})
+		}
+	}
+	m.mu.Unlock()
+	for _, info := range infos {
+		if err := fn(info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
