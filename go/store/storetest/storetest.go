@@ -57,7 +57,7 @@ func (b *Testbed) Set(indexes ...int) *quorum.Set {
 			wanted = wanted || index == i
 		}
 		if wanted {
-			locations = append(locations, dir.New(path))
+			locations = append(locations, b.location(path))
 		}
 	}
 	set, err := quorum.New(locations, 0)
@@ -65,6 +65,16 @@ func (b *Testbed) Set(indexes ...int) *quorum.Set {
 		b.t.Fatal(err)
 	}
 	return set
+}
+
+// location returns the directory as a location.
+func (b *Testbed) location(path string) blob.Location {
+	b.t.Helper()
+	location, err := dir.New(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return location
 }
 
 // Open returns the store over the locations with the given indexes, or over
@@ -89,7 +99,7 @@ func (b *Testbed) Init() {
 // WriteHeader puts a key header at a location.
 func (b *Testbed) WriteHeader(location int, header []byte) {
 	b.t.Helper()
-	if err := dir.New(b.Paths[location]).Put(context.Background(), blob.Header(), header); err != nil {
+	if err := b.location(b.Paths[location]).Put(context.Background(), blob.Header(), header); err != nil {
 		b.t.Fatal(err)
 	}
 }
