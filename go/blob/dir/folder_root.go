@@ -3,9 +3,12 @@ package dir
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path"
 	"runtime"
+	"sync/atomic"
+	"time"
 
 	"powercloud.unidatum.com/go/blob"
 )
@@ -16,6 +19,8 @@ import (
 type rootFolder struct {
 	root *os.Root
 	path string
+	// written counts the files created, for rootFile.
+	written *atomic.Uint32
 }
 
 // openRootFolder opens the location's own folder.
@@ -24,7 +29,9 @@ func openRootFolder(path string) (folder, error) {
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	return rootFolder{root, "."}, nil
+	written := &atomic.Uint32{}
+	written.Store(rand.Uint32())
+	return rootFolder{root, ".", written}, nil
 }
 
 func (f rootFolder) at(name string) string { return path.Join(f.path, name) }
@@ -37,7 +44,7 @@ func (f rootFolder) open(name string) (folder, error) {
 	case !info.IsDir():
 		return nil, errNotFolder
 	}
-	return rootFolder{f.root, f.at(name)}, nil
+	return rootFolder{f.root, f.at(name), f.written}, nil
 }
 
 func (f rootFolder) make(name string) error {
@@ -49,7 +56,28 @@ func (f rootFolder) create(name string) (file, error) {
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	return created, nil
+	return rootFile{created, f, name}, nil
+}
+
+// rootFile is a file being written. There is no inode to tell two versions of a
+// blob apart, and the system's time of writing may stand still for milliseconds:
+// what is below a millisecond in it is made to differ.
+type rootFile struct {
+	*os.File
+	in   rootFolder
+	name string
+}
+
+// Sync sets the time of writing, then syncs.
+func (f rootFile) Sync() error {
+	// Windows keeps multiples of 100 ns.
+	const unit, units = 100 * time.Nanosecond, uint32(time.Millisecond / (100 * time.Nanosecond))
+	below := time.Duration(f.in.written.Add(1)%units) * unit
+	now := time.Now().Truncate(time.Millisecond).Add(below)
+	if err := f.in.root.Chtimes(f.in.at(f.name), now, now); err != nil {
+		return withoutPath(err)
+	}
+	return f.File.Sync()
 }
 
 func (f rootFolder) read(name string, buf []byte, limit int64) ([]byte, error) {
@@ -130,8 +158,10 @@ func (f rootFolder) sync() error {
 	return withoutPath(opened.Sync())
 }
 
-// removed returns false: a path is looked up again at each step.
-func (f rootFolder) removed() bool { return false }
+func (f rootFolder) removed() bool {
+	_, err := f.root.Lstat(f.path)
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 func (f rootFolder) isAt(path string) (bool, error) {
 	own, err := f.root.Stat(".")
