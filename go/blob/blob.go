@@ -65,8 +65,10 @@ type Location interface {
 	// that is written or deleted meanwhile may be listed or not.
 	List(ctx context.Context, kind Kind, fn func(Info) error) error
 	// Flush returns nil once everything that Put and Delete had done before the
-	// call survives a power cut. Calls at the same time share their work. What
-	// a failed Flush left unsynced stays due at the next one.
+	// call survives a power cut, and so does every blob that Stat had found,
+	// whoever wrote it: a writer may rely on such a blob instead of writing it
+	// again. Calls at the same time share their work. A Flush never returns nil
+	// while what an earlier one failed to sync may be lost.
 	Flush(ctx context.Context) error
 }
 

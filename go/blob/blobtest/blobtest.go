@@ -215,7 +215,7 @@ func testDelete(t *testing.T, location blob.Location) {
 }
 
 func testList(t *testing.T, location blob.Location) {
-	const each = 300
+	const each = 100
 	for _, kind := range blob.Kinds()[1:] {
 		for n := range each {
 			put(t, location, Name(kind, n), Bytes(n, n))

@@ -132,6 +132,7 @@ func BenchmarkGet(b *testing.B) {
 				buf := make([]byte, size)
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
+				b.ResetTimer()
 				for i := range b.N {
 					if _, err := l.Get(b.Context(), blobtest.Name(blob.KindChunk, i%n), buf, limit); err != nil {
 						b.Fatal(err)

@@ -1,6 +1,7 @@
 package dir
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,8 +48,12 @@ func placeOf(name blob.Name) place {
 
 // fileName returns the name of a blob's file in its folder.
 func fileName(name blob.Name) string {
-	text := name.String()
-	return text[len(text)-min(len(text), 2*blob.IDSize):]
+	if name.Kind == blob.KindHeader {
+		return "header"
+	}
+	var digits [2 * blob.IDSize]byte
+	hex.Encode(digits[:], name.ID[:])
+	return string(digits[:])
 }
 
 func (p place) parent() place {
