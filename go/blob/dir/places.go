@@ -29,9 +29,6 @@ const (
 	placeCount = int(placeFans) + kindCount*fanOut
 )
 
-// kindPlace returns the folder of a kind.
-func kindPlace(kind blob.Kind) place { return placeKinds + place(kind) - 1 }
-
 // fanPlace returns the one of a kind's 256 folders whose blobs' IDs begin with
 // that byte.
 func fanPlace(kind blob.Kind, first byte) place {
