@@ -8,25 +8,26 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"powercloud.unidatum.com/go/admin/pcctl"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/tests/crash/ptrace"
 )
 
 const (
 	passphrase = "a passphrase for crashes"
-	repository = "a,b,c" // directories in the cluster's
+	repository = "a,b,c" // the locations, directories in the cluster's
 )
 
-// cluster is a directory with the three locations a, b and c, pcctl's
-// configuration in config, and the files that are stored in files.
+// cluster is a directory with the three locations a, b and c and pcctl's
+// configuration in config.
 type cluster struct {
 	dir      string
+	files    string // the directory with the files that are stored
 	recovery string // the recovery key: unlocking with it takes no time; empty to use the passphrase
 }
 
@@ -41,12 +42,34 @@ func scratch(t *testing.T) string {
 }
 
 // environment is all that pcctl gets to know.
-func (c cluster) environment() []string {
-	env := []string{"POWERCLOUD_CONFIG=" + filepath.Join(c.dir, "config"), "POWERCLOUD_REPO=" + repository, "HOME=" + c.dir}
-	if c.recovery != "" {
-		return append(env, "POWERCLOUD_RECOVERY_KEY="+c.recovery)
+func (c cluster) environment() map[string]string {
+	var locations []string
+	for _, location := range strings.Split(repository, ",") {
+		locations = append(locations, filepath.Join(c.dir, location))
 	}
-	return append(env, "POWERCLOUD_PASSPHRASE="+passphrase)
+	env := map[string]string{
+		"POWERCLOUD_CONFIG": filepath.Join(c.dir, "config"),
+		"POWERCLOUD_REPO":   strings.Join(locations, ","),
+		"HOME":              c.dir,
+	}
+	if c.recovery != "" {
+		env["POWERCLOUD_RECOVERY_KEY"] = c.recovery
+	} else {
+		env["POWERCLOUD_PASSPHRASE"] = passphrase
+	}
+	return env
+}
+
+// commandLine is pcctl's, with the paths of files to store written in full.
+func (c cluster) commandLine(args []string) []string {
+	line := []string{"pcctl"}
+	for _, arg := range args {
+		if name, ok := strings.CutPrefix(arg, "files/"); ok {
+			arg = filepath.Join(c.files, name)
+		}
+		line = append(line, arg)
+	}
+	return line
 }
 
 // run is what one run of pcctl did.
@@ -60,19 +83,20 @@ func (r run) String() string {
 	return fmt.Sprintf("pcctl %s: exit status %d\n%s%s", strings.Join(r.args, " "), r.status, r.stdout, r.stderr)
 }
 
-// pcctl runs a command to its end.
+// pcctl runs a command to its end, in this process: that is faster than starting
+// another, and nothing will interrupt it.
 func (c cluster) pcctl(t *testing.T, args ...string) run {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := c.environment()
 	var stdout, stderr bytes.Buffer
-	cmd := &exec.Cmd{Path: self, Args: append([]string{"pcctl"}, args...), Dir: c.dir, Env: c.environment(), Stdout: &stdout, Stderr: &stderr}
-	if err := cmd.Run(); cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return run{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	status := pcctl.Run(t.Context(), pcctl.Env{
+		Args:     c.commandLine(args),
+		Stdout:   &stdout,
+		Stderr:   &stderr,
+		Getenv:   func(name string) string { return env[name] },
+		Unsetenv: func(name string) error { delete(env, name); return nil },
+	})
+	return run{args, status, stdout.String(), stderr.String()}
 }
 
 // must runs a command that has to succeed.
@@ -98,9 +122,11 @@ func (c cluster) traced(t *testing.T, args []string, enter func(ptrace.Call) boo
 	}
 	opts := ptrace.Options{
 		Dir:   c.dir,
-		Env:   c.environment(),
-		Args:  append([]string{"pcctl"}, args...),
+		Args:  c.commandLine(args),
 		Enter: func(call ptrace.Call) bool { return inside(call) && enter(call) },
+	}
+	for name, value := range c.environment() {
+		opts.Env = append(opts.Env, name+"="+value)
 	}
 	if exit != nil {
 		opts.Exit = func(call ptrace.Call, result int64, err error) {
@@ -116,25 +142,35 @@ func (c cluster) traced(t *testing.T, args []string, enter func(ptrace.Call) boo
 	return run{args, result.ExitCode, string(result.Stdout), string(result.Stderr)}, result.Killed
 }
 
-// newCluster makes a cluster, with a ready-made key header because init takes
-// long, and the files that the scenarios store.
+// newCluster makes a cluster with a ready-made key header, because init takes
+// long.
 func newCluster(t *testing.T) cluster {
 	t.Helper()
-	c := cluster{dir: filepath.Join(scratch(t), "start")}
-	for name, content := range contents() {
-		c.write(t, name, content)
-	}
+	c := emptyCluster(t, scratch(t), "start")
 	ready := keystest.First(t)
 	for _, location := range strings.Split(repository, ",") {
-		c.write(t, filepath.Join("..", location, "header"), ready.Header)
+		writeFile(t, filepath.Join(c.dir, location, "header"), ready.Header)
 	}
 	c.recovery = ready.Recovery.String()
 	return c
 }
 
-func (c cluster) write(t *testing.T, name string, content []byte) {
+// emptyCluster is a cluster before init, in a directory of top, with the files
+// that are stored beside it.
+func emptyCluster(t *testing.T, top, name string) cluster {
 	t.Helper()
-	path := filepath.Join(c.dir, "files", name)
+	c := cluster{dir: filepath.Join(top, name), files: filepath.Join(top, "files")}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range contents() {
+		writeFile(t, filepath.Join(c.files, name), content)
+	}
+	return c
+}
+
+func writeFile(t *testing.T, path string, content []byte) {
+	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +185,8 @@ func (c cluster) copyTo(t *testing.T, dir string) cluster {
 	if err := os.CopyFS(dir, os.DirFS(c.dir)); err != nil {
 		t.Fatal(err)
 	}
-	return cluster{dir, c.recovery}
+	c.dir = dir
+	return c
 }
 
 // tree lists the cluster's files and their sizes, for messages.

@@ -21,8 +21,7 @@ func TestKilledInit(t *testing.T) {
 	t.Parallel()
 	top := scratch(t)
 	for n, faults := 1, 0; faults < maxFaults; n++ {
-		c := cluster{dir: filepath.Join(top, fmt.Sprint(n))}
-		c.write(t, "small-1", contents()["small-1"])
+		c := emptyCluster(t, top, fmt.Sprint(n))
 		calls, r, killed := c.killAt(t, n, []string{"init"})
 		err := c.verifyInit(t)
 		if err == nil && !killed && r.status != 0 {
@@ -81,8 +80,7 @@ func (c cluster) verifyInit(t *testing.T) error {
 // cut.
 func TestPowerCutAfterInit(t *testing.T) {
 	t.Parallel()
-	c := cluster{dir: filepath.Join(scratch(t), "run")}
-	c.write(t, "small-1", contents()["small-1"])
+	c := emptyCluster(t, scratch(t), "run")
 	journal, err := powercut.New(c.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +93,7 @@ func TestPowerCutAfterInit(t *testing.T) {
 		t.Fatal(r)
 	}
 	checkOrder(t, c, journal, "init")
-	left := cluster{dir: c.dir + "-cut"}
+	left := cluster{dir: c.dir + "-cut", files: c.files}
 	if err := journal.Cut(func(string) bool { return false }).Write(left.dir); err != nil {
 		t.Fatal(err)
 	}

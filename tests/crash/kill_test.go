@@ -122,14 +122,14 @@ func (c cluster) interruptPut(t *testing.T) {
 // A killed get leaves what was there before or the whole object.
 func TestKilledGet(t *testing.T) {
 	t.Parallel()
-	start := prepared(t, scenario{})
+	start := prepared(t, scenario{prepare: func(t *testing.T, c cluster) { c.put(t, "object", "large-1") }})
 	for n, faults := 1, 0; faults < maxFaults; n++ {
 		c := start.copyTo(t, fmt.Sprintf("%s-%d", start.dir, n))
 		out := filepath.Join(c.dir, "out")
 		if err := os.WriteFile(out, contents()["small-2"], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		calls, r, killed := c.killAt(t, n, []string{"get", "kept/large", "out"})
+		calls, r, killed := c.killAt(t, n, []string{"get", "object", out})
 		allowed := versions{"large-1"}
 		if killed {
 			allowed = versions{"large-1", "small-2"}

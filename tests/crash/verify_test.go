@@ -30,7 +30,7 @@ func (c cluster) verify(t *testing.T, objects map[string]versions) error {
 		return fmt.Errorf("before repair: %v", r)
 	}
 	for _, args := range [][]string{
-		{"repair"}, {"check"}, {"gc", "--grace", "0s"}, {"gc", "--grace", "0s"}, {"check", "--verify"},
+		{"repair"}, {"check", "--verify"}, {"gc", "--grace", "0s"}, {"gc", "--grace", "0s"}, {"check"},
 	} {
 		if r := c.pcctl(t, args...); r.status != 0 {
 			return fmt.Errorf("%v", r)
@@ -124,7 +124,7 @@ func (c cluster) leftovers() []string {
 func (c cluster) repeat(t *testing.T, s scenario) error {
 	t.Helper()
 	r := c.pcctl(t, s.args...)
-	if r.status != 0 && !(s.args[0] == "rm" && strings.Contains(r.stderr, "not found")) {
+	if r.status != 0 && !(s.args[0] == "rm" && strings.Contains(r.stderr, "no such object")) {
 		return fmt.Errorf("running it again: %v", r)
 	}
 	if _, err := c.read(t, s.objects(s.after)); err != nil {
