@@ -30,6 +30,9 @@ type Env struct {
 	Terminal prompt.Terminal
 	// ShowProgress draws progress bars on Stderr.
 	ShowProgress bool
+	// StdoutTerminal says that Stdout is shown on the terminal that the bars
+	// are drawn on.
+	StdoutTerminal bool
 	// Now tells the time; nil is time.Now.
 	Now func() time.Time
 	// Rand is the source of keys; nil is crypto/rand.Reader.
@@ -70,12 +73,16 @@ func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 // Printf writes to standard output. Its error says where the write failed.
 func (e Env) Printf(format string, args ...any) error {
 	if _, err := fmt.Fprintf(e.Stdout, format, args...); err != nil {
-		return OutputError(err)
+		return &OutputError{err}
 	}
 	return nil
 }
 
-// OutputError says of an error that it came from writing a result.
-func OutputError(err error) error {
-	return fmt.Errorf("writing to standard output: %w", err)
-}
+// OutputError means that a result could not be written to standard output.
+type OutputError struct{ Err error }
+
+// Error says where the write failed.
+func (e *OutputError) Error() string { return "writing to standard output: " + e.Err.Error() }
+
+// Unwrap returns the error of the write.
+func (e *OutputError) Unwrap() error { return e.Err }

@@ -26,7 +26,7 @@ func WriteJSON(w io.Writer, document any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(document); err != nil {
-		return OutputError(err)
+		return &OutputError{err}
 	}
 	return nil
 }

@@ -41,14 +41,15 @@ func Main() int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	return Run(ctx, Env{
-		Args:         os.Args,
-		Stdin:        os.Stdin,
-		Stdout:       os.Stdout,
-		Stderr:       os.Stderr,
-		Getenv:       os.Getenv,
-		Unsetenv:     os.Unsetenv,
-		Terminal:     prompt.System(),
-		ShowProgress: isTerminal(os.Stderr),
+		Args:           os.Args,
+		Stdin:          os.Stdin,
+		Stdout:         os.Stdout,
+		Stderr:         os.Stderr,
+		Getenv:         os.Getenv,
+		Unsetenv:       os.Unsetenv,
+		Terminal:       prompt.System(),
+		ShowProgress:   isTerminal(os.Stderr),
+		StdoutTerminal: isTerminal(os.Stdout),
 	})
 }
 

@@ -1,0 +1,3 @@
+package files
+
+const openPlain = 0

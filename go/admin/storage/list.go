@@ -1,0 +1,93 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/progress"
+	"powercloud.unidatum.com/go/store"
+)
+
+func (g *group) lsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "ls",
+		Usage:     "List objects",
+		ArgsUsage: "[PREFIX]",
+		UsageText: "pcctl --repo LOC,... ls [--json] [PREFIX]",
+		Description: `Lists the objects whose names start with PREFIX, or all: size in bytes, when
+this version was stored (local time), and name.
+
+With --json, a line for each object:
+{"name": NAME, "bytes": N, "chunks": N, "modified": TIME}`,
+		Flags:  []cli.Flag{command.JSONFlag()},
+		Action: action(0, 1, g.ls),
+	}
+}
+
+// objectResult describes an object in JSON.
+type objectResult struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	Chunks int    `json:"chunks"`
+	// Modified is when this version was stored, in RFC 3339 and UTC.
+	Modified string `json:"modified"`
+	// File is where get put the object.
+	File string `json:"file,omitempty"`
+}
+
+func newObjectResult(o store.Object) objectResult {
+	return objectResult{
+		Name: o.Name, Bytes: o.Size, Chunks: o.Chunks,
+		Modified: o.Modified.UTC().Format(time.RFC3339Nano),
+	}
+}
+
+func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
+	prefix := ""
+	if len(args) == 1 {
+		prefix = args[0]
+	}
+	s, err := g.objects(ctx, cmd, &progress.Bar{})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	// What could be read is printed even when something could not.
+	list, failure := s.List(ctx, prefix)
+	for _, o := range list {
+		if cmd.Bool("json") {
+			err = command.WriteJSON(g.env.Stdout, newObjectResult(o))
+		} else {
+			err = g.env.Printf("%12d  %s  %s\n", o.Size,
+				o.Modified.In(g.env.Zone).Format("2006-01-02 15:04"), command.Printable(o.Name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return failure
+}
+
+func (g *group) rmCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "rm",
+		Usage:     "Delete an object",
+		ArgsUsage: "NAME",
+		UsageText: "pcctl --repo LOC,... rm NAME",
+		Description: `Deletes object NAME and prints nothing. Its chunks stay until 'pcctl gc'
+reclaims them.`,
+		Action: action(1, 1, g.rm),
+	}
+}
+
+func (g *group) rm(ctx context.Context, cmd *cli.Command, args []string) error {
+	s, err := g.objects(ctx, cmd, &progress.Bar{})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return s.Remove(ctx, args[0])
+}

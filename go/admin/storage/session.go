@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/progress"
+	"powercloud.unidatum.com/go/admin/prompt"
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/open"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/repository"
+)
+
+// envRepo is the environment variable that stands in for --repo.
+const envRepo = "POWERCLOUD_REPO"
+
+// locations opens the storage locations of --repo, or of the environment.
+func (g *group) locations(ctx context.Context, cmd *cli.Command) (*quorum.Set, []blob.Spec, error) {
+	source, list := "--repo", cmd.String("repo")
+	if list == "" {
+		source, list = envRepo, g.env.Getenv(envRepo)
+	}
+	if list == "" {
+		return nil, nil, command.Usagef("%s needs the cluster's storage locations: give --repo LOC[,LOC...] before the command, or set %s",
+			cmd.Name, envRepo)
+	}
+	specs, err := blob.ParseList(list)
+	if err != nil {
+		return nil, nil, command.Usagef("%s: %v", source, err)
+	}
+	n := cmd.Int("quorum")
+	if cmd.IsSet("quorum") && (n < 1 || n > len(specs)) {
+		return nil, nil, command.Usagef("--quorum %d is outside 1 to %d, the number of locations", n, len(specs))
+	}
+	locations, err := open.All(ctx, specs)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := quorum.New(locations, n)
+	return set, specs, err
+}
+
+// unlock opens the cluster at the locations of --repo. The caller wipes the
+// root key.
+func (g *group) unlock(ctx context.Context, cmd *cli.Command) (*repository.Repository, []blob.Spec, error) {
+	set, specs, err := g.locations(ctx, cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Before the passphrase is asked for: without a header it is no use.
+	headers, err := repository.Read(ctx, set)
+	if err != nil {
+		return nil, nil, err
+	}
+	var secret repository.Secret
+	if g.secrets.RecoveryKey != nil {
+		key, err := keys.ParseRecoveryKey(string(g.secrets.RecoveryKey))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", prompt.EnvRecoveryKey, err)
+		}
+		secret.Recovery = &key
+		defer clear(key[:])
+	} else {
+		secret.Passphrase, err = prompt.Passphrase(ctx, g.env.Terminal, g.secrets)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer clear(secret.Passphrase)
+	}
+	repo, err := headers.Unlock(secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		repo.Root.Wipe()
+		return nil, nil, err
+	}
+	return repo, specs, nil
+}
+
+// objects opens the cluster's object store. Its warnings are printed; closing
+// it wipes the keys.
+func (g *group) objects(ctx context.Context, cmd *cli.Command, bar *progress.Bar) (*objects, error) {
+	repo, specs, err := g.unlock(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := repo.Mixed(); err != nil {
+		repo.Root.Wipe()
+		return nil, err
+	}
+	s, err := store.New(repo.Set, repo.Root, store.Options{
+		Now:    g.env.Now,
+		Random: g.env.Rand,
+		Warn:   func(line string) { bar.Print(func() { g.warn("%s", line) }) },
+	})
+	if err != nil {
+		repo.Root.Wipe()
+		return nil, err
+	}
+	return &objects{Store: s, repo: repo, specs: specs}, nil
+}
+
+// objects is an open store.
+type objects struct {
+	*store.Store
+	repo  *repository.Repository
+	specs []blob.Spec
+}
+
+func (o *objects) close() { o.repo.Root.Wipe() }
+
+// warn prints a line that doesn't make the command fail.
+func (g *group) warn(format string, args ...any) {
+	fmt.Fprintf(g.env.Stderr, "warning: "+format+"\n", args...)
+}
+
+// bar returns a progress bar for the command.
+func (g *group) bar(work string, unit progress.Unit) *progress.Bar {
+	return progress.New(g.env.Stderr, g.env.ShowProgress, work, unit)
+}
+
+// failures counts what went wrong with parts of a command that went on with
+// the others, and prints each. It may be used by several goroutines at once.
+type failures struct {
+	group *group
+	bar   *progress.Bar
+
+	mu    sync.Mutex
+	count int
+}
+
+// add prints an error and counts it. Joined errors count one by one.
+func (f *failures) add(err error) {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) && fmt.Sprint(err) == fmt.Sprint(errors.Join(joined.Unwrap()...)) {
+		for _, part := range joined.Unwrap() {
+			f.add(part)
+		}
+		return
+	}
+	f.mu.Lock()
+	f.count++
+	f.mu.Unlock()
+	f.bar.Print(func() { fmt.Fprintf(f.group.env.Stderr, "pcctl: %v\n", err) })
+}
