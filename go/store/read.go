@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 )
@@ -67,6 +68,9 @@ func (s *Store) read(ctx context.Context, name string, progress Progress,
 	return Object{}, fmt.Errorf("%s: %w", name, err)
 }
 
+// errNowhere means that every location answered and none has the chunk.
+var errNowhere = errors.New("no location has it; bring back one that does, or put the object again")
+
 // lostChunkError means that no location gave an authentic copy of a chunk.
 type lostChunkError struct {
 	index int
@@ -95,6 +99,9 @@ func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buff
 	if _, err := s.set.Get(ctx, s.chunks.Name(ref), buffer, int64(chunk.MaxBlob), verify); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			return nil, ctxErr
+		}
+		if errors.Is(err, blob.ErrNotFound) {
+			err = errNowhere
 		}
 		return nil, &lostChunkError{index, err}
 	}

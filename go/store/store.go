@@ -171,8 +171,11 @@ func (s *Store) find(ctx context.Context, name string) newest.Result {
 func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
 	result := s.find(ctx, name)
 	err := result.Err()
-	if err == nil && !result.Live() {
+	switch {
+	case err == nil && !result.Live():
 		err = ErrNotFound
+	case err != nil && !errors.Is(err, ErrNotFound):
+		err = fmt.Errorf("%w; run 'pcctl check'", err)
 	}
 	if err != nil {
 		return newest.Result{}, fmt.Errorf("%s: %w", name, err)

@@ -67,7 +67,8 @@ func (r *Report) Err() error {
 			"bring back a location that has it", n)
 	}
 	for _, l := range r.Locations {
-		if !l.Foreign && l.differences() > 0 {
+		// Running repair again doesn't help a location that just refused it.
+		if !l.Foreign && l.Err == nil && l.differences() > 0 {
 			return ErrDiffer
 		}
 	}

@@ -107,7 +107,7 @@ func (h *Headers) usable() error {
 	if len(why) == 0 {
 		return ErrNotInitialized
 	}
-	return fmt.Errorf("no reachable location has a usable key header (%s)", strings.Join(why, "; "))
+	return fmt.Errorf("no reachable location has a usable key header; bring back one that has (%s)", strings.Join(why, "; "))
 }
 
 // Secret opens a cluster: a passphrase, or a recovery key if there is one.
