@@ -145,6 +145,11 @@ func measure(ctx context.Context, p *place, t tool, w workload, all results, com
 		if op.prepare == nil {
 			continue
 		}
+		if op.name == "get" {
+			if err := os.Mkdir(p.out, 0o700); err != nil {
+				return err
+			}
+		}
 		commands, err := op.prepare(ctx, p)
 		if err != nil {
 			return fmt.Errorf("%s: %w", op.name, err)

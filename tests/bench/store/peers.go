@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -75,10 +74,7 @@ func kopia(path string) tool {
 		},
 		get: func(ctx context.Context, p *place) ([]command, error) {
 			id, err := kopiaSnapshot(ctx, run(p, 0, "snapshot", "list", "--json", p.source))
-			if err := errors.Join(err, os.Mkdir(p.out, 0o700)); err != nil {
-				return nil, err
-			}
-			return []command{run(p, 0, "snapshot", "restore", id, below(p.out, p.source))}, nil
+			return []command{run(p, 0, "snapshot", "restore", id, below(p.out, p.source))}, err
 		},
 		verify: func(_ context.Context, p *place) ([]command, error) {
 			return each(p, "snapshot", "verify", "--verify-files-percent=100"), nil
@@ -162,7 +158,7 @@ func copyTool(sync bool) (tool, error) {
 		if sync {
 			list = append(list, command{path: syncPath, args: []string{"-f", to}, dir: p.dir, env: p.env()})
 		}
-		return list, os.MkdirAll(to, 0o700)
+		return list, os.MkdirAll(to, 0o700) // get has made it already
 	}
 	note := "cp -r, once for each location"
 	if sync {

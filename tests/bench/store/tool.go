@@ -23,7 +23,7 @@ type place struct {
 	source string // the file or the tree that is stored; not below dir
 	tree   bool
 	repos  []string // the directories to store into, still absent
-	out    string   // where get writes, still absent
+	out    string   // the directory that get writes into, empty
 	state  string   // what setup has learned, such as a key or a snapshot's ID
 }
 
