@@ -43,7 +43,11 @@ data of it is missing from every location.
 ` + reportJSON,
 		Flags: []cli.Flag{verifyFlag(), command.JSONFlag()},
 		Action: action(0, 0, func(ctx context.Context, cmd *cli.Command, _ []string) error {
-			return g.compare(ctx, cmd, "checking", repair.Check)
+			unit := progress.Items
+			if cmd.Bool("verify") {
+				unit = progress.Bytes
+			}
+			return g.compare(ctx, cmd, "checking", unit, repair.Check)
 		}),
 	}
 }
@@ -62,7 +66,7 @@ A location with a different cluster's header is reported, never changed.
 ` + reportJSON,
 		Flags: []cli.Flag{verifyFlag(), command.JSONFlag()},
 		Action: action(0, 0, func(ctx context.Context, cmd *cli.Command, _ []string) error {
-			return g.compare(ctx, cmd, "repairing", repair.Repair)
+			return g.compare(ctx, cmd, "repairing", progress.Bytes, repair.Repair)
 		}),
 	}
 }
@@ -89,17 +93,13 @@ type locationResult struct {
 }
 
 // compare checks or repairs, and prints the report.
-func (g *group) compare(ctx context.Context, cmd *cli.Command, work string,
+func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit progress.Unit,
 	run func(context.Context, *repository.Repository, repair.Options) (*repair.Report, error)) error {
 	repo, _, err := g.unlock(ctx, cmd)
 	if err != nil {
 		return err
 	}
 	defer repo.Root.Wipe()
-	unit := progress.Items
-	if cmd.Bool("verify") {
-		unit = progress.Bytes
-	}
 	bar := g.bar(work, unit)
 	report, err := run(ctx, repo, repair.Options{Verify: cmd.Bool("verify"), Progress: bar})
 	bar.Close()

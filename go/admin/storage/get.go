@@ -33,7 +33,7 @@ written.
   get NAME [FILE]   fetches NAME into FILE, or to standard output without FILE
                     or with "-"
   get NAME... DIR/  fetches each NAME as DIR/NAME's last element
-  get PREFIX/ DIR   fetches PREFIX/x/y as DIR/x/y; the prefix "/" is every object
+  get PREFIX/ DIR   fetches PREFIX/x/y as DIR/x/y; "/" is every object
 
 Files get mode 0600, directories that are missing 0700, and files the
 modification time of the file that was stored. A file appears, or is replaced,
