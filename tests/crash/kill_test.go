@@ -64,7 +64,7 @@ func killEverywhere(t *testing.T, name string) {
 			objects = s.objects(s.after)
 		}
 		err := c.verify(t, objects)
-		if err == nil {
+		if err == nil && n%2 == 1 { // every other time, to save time
 			err = c.repeat(t, s)
 		}
 		if !killed && r.status != 0 {

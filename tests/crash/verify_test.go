@@ -30,7 +30,7 @@ func (c cluster) verify(t *testing.T, objects map[string]versions) error {
 		return fmt.Errorf("before repair: %v", r)
 	}
 	for _, args := range [][]string{
-		{"repair"}, {"check", "--verify"}, {"gc", "--grace", "0s"}, {"gc", "--grace", "0s"}, {"check"},
+		{"repair"}, {"check"}, {"gc", "--grace", "0s"}, {"gc", "--grace", "0s"}, {"check", "--verify"},
 	} {
 		if r := c.pcctl(t, args...); r.status != 0 {
 			return fmt.Errorf("%v", r)
