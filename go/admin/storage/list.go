@@ -89,5 +89,9 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	defer s.close()
-	return s.Remove(ctx, args[0])
+	if err := s.Remove(ctx, args[0]); err != nil {
+		return err
+	}
+	g.warnMissed(s)
+	return nil
 }

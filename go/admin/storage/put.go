@@ -79,7 +79,11 @@ func (g *group) put(ctx context.Context, cmd *cli.Command, args []string) error 
 	defer s.close()
 	p := &putting{group: g, bar: bar, json: cmd.Bool("json"), omit: localDirectories(s.specs)}
 	p.failures = &failures{group: g, bar: bar}
-	return p.run(ctx, s.Store, uploads)
+	if err := p.run(ctx, s.Store, uploads); err != nil {
+		return err
+	}
+	g.warnMissed(s)
+	return nil
 }
 
 // planUploads decides which name each argument is stored under.

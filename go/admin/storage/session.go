@@ -118,6 +118,14 @@ type objects struct {
 
 func (o *objects) close() { o.repo.Root.Wipe() }
 
+// warnMissed names the locations that missed a write which succeeded, as enough
+// others took it.
+func (g *group) warnMissed(o *objects) {
+	for _, missed := range o.repo.Set.Missed() {
+		g.warn("%s missed what was written: %v; run 'pcctl repair' once it is back", missed.Location, missed.Err)
+	}
+}
+
 // warn prints a line that doesn't make the command fail.
 func (g *group) warn(format string, args ...any) {
 	fmt.Fprintf(g.env.Stderr, "warning: "+format+"\n", args...)
