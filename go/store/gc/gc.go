@@ -122,7 +122,9 @@ func (c *collection) run(ctx context.Context) (Result, error) {
 	}
 	failure := c.delete(ctx, p)
 	result.Leftovers = len(p.dueLeftovers)
-	if err := c.record(ctx, p.record, recorded); err != nil {
+	// Recorded even when the run was interrupted: what was deleted, and what
+	// wasn't.
+	if err := c.record(context.WithoutCancel(ctx), p.record, recorded); err != nil {
 		failure = errors.Join(failure, err)
 	}
 	return result, failure
@@ -195,11 +197,17 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 		if !known {
 			entry.Since = now
 		}
-		entry.Condemned = known && now.Sub(entry.Since) >= c.options.Grace
-		if entry.Condemned {
+		entry.Condemned = false
+		if known && now.Sub(entry.Since) >= c.options.Grace {
 			p.due[key] = where
 		}
 		p.record.Chunks[key] = entry
+	}
+	for key, entry := range recorded.Chunks {
+		_, present := found.Unreferenced[key]
+		if !present && found.InUse[key] == nil && entry.Condemned && now.Sub(entry.Since) < c.options.Grace {
+			p.record.Chunks[key] = entry // See delete.
+		}
 	}
 	for key, file := range leftovers {
 		entry, known := recorded.Leftovers[key]
@@ -217,7 +225,17 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 // condemn records which chunks are about to be deleted, then looks at the
 // manifests once more and spares those that came into use.
 func (c *collection) condemn(ctx context.Context, p *plan) error {
-	if err := c.keeper.Write(ctx, p.record, c.options.Random); err != nil {
+	condemned := grace.NewRecord()
+	condemned.Leftovers = p.record.Leftovers
+	for key, entry := range p.record.Chunks {
+		if p.due[key] != 0 {
+			// Should this run be cut short, the next one must not
+			// forget what was deleted.
+			entry = grace.Entry{Since: c.options.Now(), Condemned: true}
+		}
+		condemned.Chunks[key] = entry
+	}
+	if err := c.keeper.Write(ctx, condemned, c.options.Random); err != nil {
 		return err
 	}
 	again, err := c.take(ctx)
@@ -230,15 +248,16 @@ func (c *collection) condemn(ctx context.Context, p *plan) error {
 			delete(p.record.Chunks, key)
 		}
 	}
-	for key, entry := range p.record.Chunks {
-		entry.Condemned = false
-		p.record.Chunks[key] = entry
-	}
 	return nil
 }
 
-// delete deletes what is due everywhere, and takes it out of the record. A
-// location that fails doesn't keep the others from being freed.
+// delete deletes what is due everywhere. A location that fails doesn't keep the
+// others from being freed.
+//
+// What was deleted stays condemned in the record for another grace period. A
+// writer that counted on it may not have looked at the record again yet; and
+// another collection, run at the same time, may be about to delete it too, and
+// must not meet a copy that was stored under the same name since.
 func (c *collection) delete(ctx context.Context, p *plan) error {
 	if c.options.Progress != nil {
 		c.options.Progress.Expect(int64(len(p.due)))
@@ -254,7 +273,7 @@ func (c *collection) delete(ctx context.Context, p *plan) error {
 			}
 		}
 		if len(failures) == 0 {
-			delete(p.record.Chunks, key)
+			p.record.Chunks[key] = grace.Entry{Since: c.options.Now(), Condemned: true}
 		}
 		if c.options.Progress != nil {
 			c.options.Progress.Done(1)

@@ -31,11 +31,17 @@ func newBed(t *testing.T) *bed {
 	return &bed{b, t}
 }
 
+// clock returns a clock that stands at the present time.
+func (b *bed) clock() func() time.Time {
+	now := b.Now
+	return func() time.Time { return now }
+}
+
 func (b *bed) run(options gc.Options) (gc.Result, error) {
 	if options.Grace == 0 {
 		options.Grace = day
 	}
-	options.Now = func() time.Time { return b.Now }
+	options.Now = b.clock()
 	return gc.Run(context.Background(), b.Unlock(), options)
 }
 

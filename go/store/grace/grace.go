@@ -40,7 +40,8 @@ type Key = [32]byte
 type Entry struct {
 	// Since is when a collection first found it unreferenced.
 	Since time.Time
-	// Condemned is set before a chunk is deleted.
+	// Condemned is set before a chunk is deleted, and stays for a grace
+	// period after: Since is then when it was set.
 	Condemned bool
 }
 
@@ -153,6 +154,7 @@ func intersect(a, b map[Key]Entry) {
 		if other.Since.After(entry.Since) {
 			entry.Since = other.Since
 		}
+		entry.Condemned = entry.Condemned || other.Condemned
 		a[key] = entry
 	}
 }

@@ -32,6 +32,9 @@ type Testbed struct {
 	Cluster keystest.Cluster
 	// Now is what its stores take for the time.
 	Now time.Time
+	// Wrap, unless nil, gives what stands in for the location with an index
+	// in sets made from now on, such as one that fails.
+	Wrap func(index int, location blob.Location) blob.Location
 
 	t testing.TB
 }
@@ -56,9 +59,14 @@ func (b *Testbed) Set(indexes ...int) *quorum.Set {
 		for _, index := range indexes {
 			wanted = wanted || index == i
 		}
-		if wanted {
-			locations = append(locations, b.location(path))
+		if !wanted {
+			continue
 		}
+		location := b.location(path)
+		if b.Wrap != nil {
+			location = b.Wrap(i, location)
+		}
+		locations = append(locations, location)
 	}
 	set, err := quorum.New(locations, 0)
 	if err != nil {
