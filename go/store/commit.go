@@ -201,8 +201,13 @@ func (w *writer) checkCondemned(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// putBack replaces an object's manifest by the one that was there before.
+// putBack replaces an object's manifest by the one that was there before, unless
+// somebody else wrote a newer one since.
 func (w *writer) putBack(ctx context.Context, p *pending) error {
+	now := w.store.find(ctx, p.source.Name)
+	if now.Manifest != nil && now.Manifest.Version.Compare(p.manifest.Version) > 0 {
+		return nil
+	}
 	restored := &manifest.Manifest{Name: p.source.Name, Deleted: true}
 	if p.earlier.Manifest != nil {
 		*restored = *p.earlier.Manifest

@@ -96,10 +96,16 @@ func (k *Keeper) Name() blob.Name { return k.name }
 // Listed returns the chunks that a writer must not count on: those in the
 // record of any location that answers. The value tells whether the chunk is
 // condemned. A record that fails authentication is passed over: its location
-// is not to be believed, and the others have theirs.
+// is not to be believed, and the others have theirs. When fewer locations
+// answer than a write needs, it fails as the write would: who can't see the
+// record must not rely on what a collector may be deleting.
 func (k *Keeper) Listed(ctx context.Context) (map[Key]bool, error) {
 	listed := map[Key]bool{}
-	for _, reply := range k.set.GetEach(ctx, k.name, maxBlob) {
+	replies := k.set.GetEach(ctx, k.name, maxBlob)
+	if err := k.enough(ctx, replies); err != nil {
+		return nil, err
+	}
+	for _, reply := range replies {
 		if reply.Err != nil {
 			continue
 		}
@@ -111,7 +117,27 @@ func (k *Keeper) Listed(ctx context.Context) (map[Key]bool, error) {
 			listed[key] = listed[key] || entry.Condemned
 		}
 	}
-	return listed, ctx.Err()
+	return listed, nil
+}
+
+// enough returns an error when fewer than a quorum of locations answered.
+func (k *Keeper) enough(ctx context.Context, replies []quorum.Reply) error {
+	short := &quorum.WriteError{Total: len(replies), Need: k.set.Quorum()}
+	for _, reply := range replies {
+		if unanswered(reply.Err) {
+			short.Failures = append(short.Failures, quorum.Failure{Location: reply.Location, Err: reply.Err})
+		}
+	}
+	short.Succeeded = short.Total - len(short.Failures)
+	if err := ctx.Err(); err != nil || short.Succeeded >= short.Need {
+		return err
+	}
+	return short
+}
+
+// unanswered reports whether a location could not tell if it has a record.
+func unanswered(err error) bool {
+	return err != nil && !errors.Is(err, blob.ErrNotFound) && !errors.Is(err, blob.ErrTooLarge)
 }
 
 // Agreed returns what the records of all locations agree on: the entries that
@@ -121,7 +147,7 @@ func (k *Keeper) Listed(ctx context.Context) (map[Key]bool, error) {
 func (k *Keeper) Agreed(ctx context.Context) (*Record, error) {
 	var agreed *Record
 	for _, reply := range k.set.GetEach(ctx, k.name, maxBlob) {
-		if reply.Err != nil && !errors.Is(reply.Err, blob.ErrNotFound) && !errors.Is(reply.Err, blob.ErrTooLarge) {
+		if unanswered(reply.Err) {
 			return nil, fmt.Errorf("reading the grace record at %s: %w", reply.Location, reply.Err)
 		}
 		record := NewRecord()
