@@ -217,14 +217,29 @@ func (w *writer) putBack(ctx context.Context, p *pending) error {
 
 // Remove deletes an object: it writes a tombstone, so that a location that
 // misses it can't bring the object back. Its chunks stay until they are
-// collected.
+// collected. A removal that failed for want of a quorum can be repeated.
 func (s *Store) Remove(ctx context.Context, name string) error {
-	result, err := s.live(ctx, name)
+	result, err := s.newest(ctx, name)
 	if err != nil {
 		return err
 	}
+	if result.Manifest.Deleted {
+		return s.completeRemoval(ctx, name, result)
+	}
 	tombstone := &manifest.Manifest{Name: name, Deleted: true}
 	if err := s.replace(ctx, result, tombstone); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return s.set.Flush(ctx)
+}
+
+// completeRemoval writes a tombstone that reached fewer locations than a quorum
+// to the others too. With one that did reach a quorum, there is no such object.
+func (s *Store) completeRemoval(ctx context.Context, name string, result newest.Result) error {
+	if len(result.Copies)-result.Behind() >= s.set.Quorum() {
+		return fmt.Errorf("%s: %w", name, ErrNotFound)
+	}
+	if err := s.set.Put(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return s.set.Flush(ctx)

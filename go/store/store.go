@@ -167,20 +167,30 @@ func (s *Store) find(ctx context.Context, name string) newest.Result {
 	return newest.Find(ctx, s.set, s.manifests, s.manifests.BlobName(name))
 }
 
-// live returns the newest version of an object, or an error that names it.
-func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
+// newest returns the newest version of an object, which may be a tombstone, or
+// an error that names the object.
+func (s *Store) newest(ctx context.Context, name string) (newest.Result, error) {
 	result := s.find(ctx, name)
+	if err := ctx.Err(); err != nil {
+		return newest.Result{}, err
+	}
 	err := result.Err()
-	switch {
-	case err == nil && !result.Live():
-		err = ErrNotFound
-	case err != nil && !errors.Is(err, ErrNotFound):
+	if err == nil {
+		return result, nil
+	}
+	if !errors.Is(err, ErrNotFound) {
 		err = fmt.Errorf("%w; run 'pcctl check'", err)
 	}
-	if err != nil {
-		return newest.Result{}, fmt.Errorf("%s: %w", name, err)
+	return newest.Result{}, fmt.Errorf("%s: %w", name, err)
+}
+
+// live returns the newest version of an object that exists.
+func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
+	result, err := s.newest(ctx, name)
+	if err == nil && !result.Live() {
+		return newest.Result{}, fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
-	return result, nil
+	return result, err
 }
 
 // silent is the Progress of those who don't want to know.

@@ -43,6 +43,11 @@ type Copy struct {
 	Version manifest.Version
 }
 
+// Behind reports whether the location answered that it lacks the newest version.
+func (c Copy) Behind() bool {
+	return c.State == Missing || c.State == Stale || c.State == Corrupt
+}
+
 // Result is what was found of one object.
 type Result struct {
 	// Manifest is the newest authentic version, or nil when there is none.
@@ -112,4 +117,15 @@ func (r Result) Err() error {
 // Live reports whether the newest version is an object, not a tombstone.
 func (r Result) Live() bool {
 	return r.Manifest != nil && !r.Manifest.Deleted
+}
+
+// Behind counts the locations that answered without the newest version.
+func (r Result) Behind() int {
+	behind := 0
+	for _, c := range r.Copies {
+		if c.Behind() {
+			behind++
+		}
+	}
+	return behind
 }
