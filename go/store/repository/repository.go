@@ -4,6 +4,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +38,8 @@ const (
 	HeaderStale
 	// HeaderDamaged is one that fails its checks.
 	HeaderDamaged
-	// HeaderForeign is another cluster's header, or one of this cluster
-	// under another root key. It is never changed.
+	// HeaderForeign is another cluster's header, one of this cluster under
+	// another root key, or one in a newer format. It is never changed.
 	HeaderForeign
 	// HeaderUnreachable is a location that could not tell.
 	HeaderUnreachable
@@ -48,7 +49,8 @@ const (
 type Location struct {
 	blob.Location
 	State HeaderState
-	// Err says why, for HeaderDamaged and HeaderUnreachable.
+	// Err says why, for HeaderDamaged, HeaderUnreachable, and a HeaderForeign
+	// in a newer format.
 	Err error
 
 	raw    []byte
@@ -83,6 +85,9 @@ func Read(ctx context.Context, set *quorum.Set) (*Headers, error) {
 		header, err := keys.ParseHeader(reply.Data)
 		if err != nil {
 			location.State, location.Err = HeaderDamaged, err
+			if newerFormat(reply.Data) {
+				location.State = HeaderForeign
+			}
 			continue
 		}
 		location.header = header
@@ -134,8 +139,9 @@ type Repository struct {
 	Header []byte
 	// Locations has every location, in the order given.
 	Locations []*Location
-	// Set gives access to all of them. A location with a foreign header
-	// takes part in it only as one that fails.
+	// Set gives access to all of them. A location with a foreign header, or
+	// whose header could not be read, takes part in it only as one that
+	// fails.
 	Set *quorum.Set
 }
 
@@ -211,8 +217,8 @@ func (h *Headers) repository(chosen *Location, root *keys.Root) (*Repository, er
 	members := make([]blob.Location, len(h.locations))
 	for i, l := range h.locations {
 		members[i] = l.Location
-		if l.State == HeaderForeign {
-			members[i] = refused{l.Location}
+		if l.State == HeaderForeign || l.State == HeaderUnreachable {
+			members[i] = refused{l.Location, cmp.Or(l.Err, ErrForeign)}
 		}
 	}
 	set, err := quorum.New(members, h.quorum)
@@ -228,7 +234,7 @@ func (h *Headers) repository(chosen *Location, root *keys.Root) (*Repository, er
 // written then but by the rotation itself.
 func (r *Repository) Mixed() error {
 	for _, l := range r.Locations {
-		if l.State == HeaderForeign && l.header.Cluster == r.Cluster {
+		if l.State == HeaderForeign && l.header != nil && l.header.Cluster == r.Cluster {
 			return fmt.Errorf("storage locations hold different key headers, left by an interrupted key rotation (%s differs)", l)
 		}
 	}
