@@ -98,6 +98,8 @@ func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.N
 	if err != nil {
 		return nil, copyCorrupt, nil
 	}
+	// A location may have read into memory of its own.
+	copy(buffer[chunk.HeaderSize:], plaintext)
 	return plaintext, copyGood, nil
 }
 

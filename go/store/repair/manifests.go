@@ -23,22 +23,41 @@ func (w *work) repairManifests(ctx context.Context) error {
 			continue
 		}
 		for i, c := range found.Copies {
-			behind := c.State == newest.Missing || c.State == newest.Stale || c.State == newest.Corrupt
-			if !behind || w.survey.Failed[i] != nil {
+			if !c.Behind() || w.survey.Failed[i] != nil {
 				continue
 			}
-			w.wrote(i, c.Location.Put(ctx, name, found.Blob))
+			if behind, err := w.stillBehind(ctx, c.Location, name, found.Manifest.Version); err != nil {
+				w.wrote(i, err)
+			} else if behind {
+				w.wrote(i, c.Location.Put(ctx, name, found.Blob))
+			}
 		}
 	}
 	return ctx.Err()
 }
 
+// stillBehind reports whether a location still lacks a version of a manifest.
+// Other locations may have been slow to take it, and nothing newer that was
+// written meanwhile may be lost.
+func (w *work) stillBehind(ctx context.Context, location blob.Location, name blob.Name, version manifest.Version) (bool, error) {
+	sealed, err := location.Get(ctx, name, nil, manifest.MaxBlob)
+	switch {
+	case errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrTooLarge):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	stored, err := w.manifests.Open(name, sealed)
+	return err != nil || stored.Version.Compare(version) < 0, nil
+}
+
 // whole reports whether some reachable location has a good copy of every chunk
 // of a manifest. If not, older versions must not be overwritten by it.
 func (w *work) whole(m *manifest.Manifest) bool {
+	reachable := w.reachable()
 	for _, ref := range m.Chunks {
 		c := w.survey.InUse[w.chunks.Name(ref).ID]
-		if c == nil || c.Present == 0 {
+		if c == nil || c.Present&reachable == 0 {
 			return false
 		}
 	}

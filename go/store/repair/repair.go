@@ -155,8 +155,9 @@ func (w *work) describeLocation(i int, header repository.HeaderState, row *Locat
 // copy.
 func (w *work) lost() map[survey.Key]bool {
 	lost := map[survey.Key]bool{}
+	reachable := w.reachable()
 	for key, c := range w.survey.InUse {
-		if c.Present == 0 {
+		if c.Present&reachable == 0 {
 			lost[key] = true
 		}
 	}

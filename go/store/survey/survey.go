@@ -105,6 +105,9 @@ func (v *Surveyor) Take(ctx context.Context) (*Survey, error) {
 
 // count enters what was found of one manifest.
 func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
+	if errors.Is(result.Err(), newest.ErrNotFound) {
+		return // Listed by a location that doesn't have it.
+	}
 	differs := false
 	for i, c := range result.Copies {
 		counts := &s.Manifests[i]
@@ -129,9 +132,7 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 		}
 	}
 	if result.Manifest == nil {
-		if !errors.Is(result.Err(), newest.ErrNotFound) {
-			s.Unreadable = append(s.Unreadable, name)
-		}
+		s.Unreadable = append(s.Unreadable, name)
 		return
 	}
 	if differs {
