@@ -1,0 +1,63 @@
+"""Module extensions for MODULE.bazel, which Bazel 7.4 and later reads."""
+
+load(":fetch.bzl", "module_archive")
+load(":gazelle.bzl", "gazelle_command")
+load(":go_modules.bzl", "go_module_list")
+
+_archive_tag = tag_class(
+    attrs = {
+        "build_file_content": attr.string(doc = "As in module_archive."),
+        "executables": attr.string_list(doc = "As in module_archive."),
+        "importpath": attr.string(mandatory = True, doc = "As in module_archive."),
+        "name": attr.string(mandatory = True, doc = "The repository's name."),
+        "sum": attr.string(mandatory = True, doc = "As in module_archive."),
+        "version": attr.string(mandatory = True, doc = "As in module_archive."),
+    },
+    doc = "A Go module's files as they are.",
+)
+
+_gazelle_tag = tag_class(
+    attrs = {
+        "name": attr.string(mandatory = True, doc = "The repository's name."),
+        "sum": attr.string(mandatory = True, doc = "As in gazelle_command."),
+        "version": attr.string(mandatory = True, doc = "As in gazelle_command."),
+    },
+    doc = "The gazelle command.",
+)
+
+_list_tag = tag_class(
+    attrs = {
+        "go_mod": attr.label(mandatory = True, doc = "As in go_module_list."),
+        "go_sum": attr.label(mandatory = True, doc = "As in go_module_list."),
+        "name": attr.string(mandatory = True, doc = "The repository's name."),
+    },
+    doc = "What tells gazelle the repositories of Go modules.",
+)
+
+def _module_archives_impl(mctx):
+    for module in mctx.modules:
+        if not module.is_root:
+            continue
+        for tag in module.tags.archive:
+            module_archive(
+                name = tag.name,
+                build_file_content = tag.build_file_content,
+                executables = tag.executables,
+                importpath = tag.importpath,
+                sum = tag.sum,
+                version = tag.version,
+            )
+        for tag in module.tags.gazelle:
+            gazelle_command(name = tag.name, sum = tag.sum, version = tag.version)
+        for tag in module.tags.list:
+            go_module_list(name = tag.name, go_mod = tag.go_mod, go_sum = tag.go_sum)
+
+module_archives = module_extension(
+    implementation = _module_archives_impl,
+    doc = "Declares what WORKSPACE fetches as Go modules besides the rules.",
+    tag_classes = {
+        "archive": _archive_tag,
+        "gazelle": _gazelle_tag,
+        "list": _list_tag,
+    },
+)

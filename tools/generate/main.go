@@ -1,0 +1,64 @@
+// Generate writes what is generated in the source tree: the BUILD files of our
+// own Go code, by gazelle, and the list of Go modules in MODULE.bazel.
+//
+//	bazel run //tools/generate
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"powercloud.unidatum.com/tools/lint"
+	"powercloud.unidatum.com/tools/lint/buildfiles"
+	"powercloud.unidatum.com/tools/lint/modules"
+)
+
+func main() {
+	if err := generate(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+// generate brings the tree up to date. Bazel passes the path of gazelle and of
+// the file that tells it the Go modules' repositories.
+func generate(arguments []string) error {
+	if len(arguments) != 2 {
+		return errors.New("it is run by Bazel: bazel run //tools/generate")
+	}
+	root, err := lint.Root()
+	if err != nil {
+		return err
+	}
+	gazelle := buildfiles.Gazelle{Prefix: "powercloud.unidatum.com"}
+	for i, to := range []*string{&gazelle.Command, &gazelle.Repositories} {
+		if *to, err = filepath.Abs(buildfiles.Runfile(arguments[i])); err != nil {
+			return err
+		}
+	}
+	if err := gazelle.Update(root); err != nil {
+		return err
+	}
+	return updateModule(root)
+}
+
+// updateModule writes the list of Go modules in MODULE.bazel.
+func updateModule(root string) error {
+	names, err := modules.Mentioned(os.DirFS(root))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, "MODULE.bazel")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	after, err := modules.WithImports(before, names)
+	if err != nil || bytes.Equal(before, after) {
+		return err
+	}
+	return os.WriteFile(path, after, 0o644)
+}
