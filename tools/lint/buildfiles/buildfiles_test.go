@@ -18,11 +18,10 @@ func gazelle(t *testing.T) Gazelle {
 	}
 	g := Gazelle{Prefix: "powercloud.unidatum.com"}
 	for path, to := range map[string]*string{command: &g.Command, repositories: &g.Repositories} {
-		absolute, err := filepath.Abs(Runfile(path))
-		if err != nil {
+		var err error
+		if *to, err = Runfile(path); err != nil {
 			t.Fatal(err)
 		}
-		*to = absolute
 	}
 	return g
 }
