@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"powercloud.unidatum.com/go/admin/pcctl"
 	"powercloud.unidatum.com/go/keys/keystest"
@@ -31,13 +32,21 @@ type cluster struct {
 	recovery string // the recovery key: unlocking with it takes no time; empty to use the passphrase
 }
 
-// scratch makes an empty directory, in memory if there is a place for it.
+// scratch makes an empty directory, in memory if there is a place for it. It
+// clears away what a test left there that was killed itself.
 func scratch(t *testing.T) string {
-	dir, err := os.MkdirTemp("/dev/shm", "powercloud-crash-")
+	const memory, prefix = "/dev/shm", "powercloud-crash-"
+	dir, err := os.MkdirTemp(memory, prefix)
 	if err != nil {
 		return t.TempDir()
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	old, _ := filepath.Glob(filepath.Join(memory, prefix+"*"))
+	for _, other := range old {
+		if info, err := os.Stat(other); err == nil && time.Since(info.ModTime()) > time.Hour {
+			os.RemoveAll(other)
+		}
+	}
 	return dir
 }
 
