@@ -59,11 +59,11 @@ func killEverywhere(t *testing.T, name string) {
 	for n, faults := 1, 0; faults < maxFaults; n++ {
 		c := s.copyOf(t, start, fmt.Sprintf("%s-%d", start.dir, n))
 		calls, r, killed := c.killAt(t, n, s.args)
-		objects := s.objects(s.during)
+		own := s.during
 		if !killed {
-			objects = s.objects(s.after)
+			own = s.after
 		}
-		err := c.verify(t, objects)
+		err := c.verify(t, s, own)
 		if err == nil && n%2 == 1 { // every other time, to save time
 			err = c.repeat(t, s)
 		}

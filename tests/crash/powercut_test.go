@@ -47,9 +47,9 @@ func cutEverywhere(t *testing.T, name string) {
 	rec := record(t, c, name, s.args)
 	checkOrder(t, c, rec.journal, strings.Join(s.args, " "))
 	t.Logf("%d calls, %d different states", rec.count, len(rec.states))
-	faults := verifyStates(t, c, name, rec, sample(rec.states), s.objects(s.during))
+	faults := verifyStates(t, c, name, rec, sample(rec.states), s.during)
 	if faults < maxFaults {
-		verifyStates(t, c, name, rec, rec.final, s.objects(s.after))
+		verifyStates(t, c, name, rec, rec.final, s.after)
 	}
 }
 
@@ -69,7 +69,7 @@ func checkOrder(t *testing.T, c cluster, journal *powercut.Journal, command stri
 }
 
 // verifyStates starts pcctl from each state and returns the number of faults.
-func verifyStates(t *testing.T, start cluster, name string, rec *recording, states []powercut.State, objects map[string]versions) int {
+func verifyStates(t *testing.T, start cluster, name string, rec *recording, states []powercut.State, own map[string]versions) int {
 	t.Helper()
 	faults := 0
 	for i, state := range states {
@@ -79,7 +79,7 @@ func verifyStates(t *testing.T, start cluster, name string, rec *recording, stat
 			t.Fatal(err)
 		}
 		before := c.tree()
-		if err := c.verify(t, objects); err != nil {
+		if err := c.verify(t, scenarios()[name], own); err != nil {
 			faults++
 			t.Errorf("%s, power cut at call %d of %d:\n%v\nThe power cut left:\n%s", name, rec.calls[state.Sum()], rec.count, err, before)
 		}

@@ -16,13 +16,13 @@ import (
 	"testing"
 )
 
-// verify looks whether a cluster that was interrupted is whole. Objects must
-// read as one of their versions, and from then on always as the same; check,
-// repair and gc must succeed; and nothing may be left over. It returns the
-// first fault.
-func (c cluster) verify(t *testing.T, objects map[string]versions) error {
+// verify looks whether a cluster in which a scenario was interrupted is whole.
+// The untouched objects and its own must read as one of their versions, and
+// from then on always as the same; check, repair and gc must succeed; and nothing
+// may be left over. It returns the first fault.
+func (c cluster) verify(t *testing.T, s scenario, own map[string]versions) error {
 	t.Helper()
-	found, err := c.read(t, objects)
+	found, err := c.read(t, s.objects(own))
 	if err != nil {
 		return fmt.Errorf("before repair: %w", err)
 	}
@@ -30,7 +30,7 @@ func (c cluster) verify(t *testing.T, objects map[string]versions) error {
 		return fmt.Errorf("before repair: %v", r)
 	}
 	for _, args := range [][]string{
-		{"repair"}, {"check"}, {"gc", "--grace", "0s"}, {"gc", "--grace", "0s"}, {"check", "--verify"},
+		s.repair(), {"check"}, {"gc", "--grace", "0s"}, {"gc", "--grace", "0s"}, {"check", "--verify"},
 	} {
 		if r := c.pcctl(t, args...); r.status != 0 {
 			return fmt.Errorf("%v", r)
@@ -131,6 +131,15 @@ func (c cluster) repeat(t *testing.T, s scenario) error {
 		return fmt.Errorf("after running it again: %w", err)
 	}
 	return nil
+}
+
+// repair is the command that mends what the scenario leaves: what it has itself,
+// or a plain repair.
+func (s scenario) repair() []string {
+	if s.args[0] == "repair" {
+		return s.args
+	}
+	return []string{"repair"}
 }
 
 // objects adds the untouched ones.
