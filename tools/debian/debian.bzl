@@ -6,14 +6,14 @@ in the lock file. APT runs on a configuration, indices and a status of its own
 in the repository's folder, so that it needs no root, sees nothing of what the
 machine has installed, and changes nothing of the machine.
 
-`go run ./tools/debian/lock` writes the lock file.
+`bazel run //tools/debian/lock` writes the lock file.
 """
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _DIGITS = "0123456789"
 _ALPHANUMERIC = _LOWER + _LOWER.upper() + _DIGITS
 
-_MEND = "correct it with `go run ./tools/debian/lock`"
+_MEND = "correct it with `bazel run //tools/debian/lock`"
 
 def _made_of(text, characters):
     """Tells whether text is a string, not empty, of these characters."""

@@ -1,7 +1,6 @@
 // Command format mends the source tree where a program can: it formats every
 // Go and Starlark file in place and prints the names of those that it changed.
 //
-//	go run ./tools/format
 //	bazel run //tools/format
 package main
 

@@ -16,7 +16,7 @@ import (
 
 // Format is the command that mends whatever can be mended by a program. It is
 // run anywhere in the source tree.
-const Format = "go run ./tools/format"
+const Format = "bazel run //tools/format"
 
 // A Problem is one thing that is wrong in one file.
 type Problem struct {

@@ -1,12 +1,13 @@
 // Command lock writes the lock file of Debian packages, tools/debian/packages.lock.json.
 //
-//	go run ./tools/debian/lock                        locks every set anew
-//	go run ./tools/debian/lock -set NAME PACKAGE...   adds the set NAME, or replaces it
-//	go run ./tools/debian/lock -remove NAME           removes it
+//	bazel run //tools/debian/lock                           locks every set anew
+//	bazel run //tools/debian/lock -- -set NAME PACKAGE...   adds the set NAME, or replaces it
+//	bazel run //tools/debian/lock -- -remove NAME           removes it
 //
 // A set holds the packages and everything that they depend on; with -alone
 // only the packages themselves. Versions come from Debian's main suite only,
-// through whichever mirror the machine's APT is set up for.
+// through whichever mirror the machine's APT is set up for. The packages of a set
+// are for one -architecture, amd64 or arm64, whatever the machine's is.
 package main
 
 import (

@@ -68,7 +68,7 @@ func Parse(content []byte) (*Lock, error) {
 		return nil, err
 	}
 	if !bytes.Equal(canonical, content) {
-		return nil, errors.New("read the lock file of Debian packages: it was edited by hand; write it with `go run ./tools/debian/lock`")
+		return nil, errors.New("read the lock file of Debian packages: it was edited by hand; write it with `bazel run //tools/debian/lock`")
 	}
 	return &lock, nil
 }

@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 		"b/tail.go":  "package a\n\n\n",
 		"c.go":       "package a\n\nvar b = = 1\n",
 	},
-		"b/space.go:3: is not formatted; mend it: go run ./tools/format",
+		"b/space.go:3: is not formatted; mend it: bazel run //tools/format",
 		"b/tail.go:2: is not formatted",
 		"c.go: is not Go: 3:9",
 	)

@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		"a/BUILD":      "a(\n",
 		"b.bzl":        "X = [2,1]\n",
 	},
-		"BUILD.bazel:2: is not formatted; mend it: go run ./tools/format",
+		"BUILD.bazel:2: is not formatted; mend it: bazel run //tools/format",
 		"MODULE.bazel:1: is not formatted",
 		"WORKSPACE:2: is not formatted",
 		"a/BUILD: is not Starlark",
