@@ -183,7 +183,7 @@ func (s *Store) replace(ctx context.Context, earlier newest.Result, m *manifest.
 // checkCondemned makes sure that no collection is deleting a chunk that the
 // batch uses. Package grace explains why that is enough.
 func (w *writer) checkCondemned(ctx context.Context, b *batch) error {
-	listed, err := w.store.keeper.Listed(ctx)
+	listed, err := w.store.keeper.ListedAtQuorum(ctx)
 	if err != nil || len(listed) == 0 {
 		return err
 	}

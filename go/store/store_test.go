@@ -173,7 +173,7 @@ func TestWriteNeedsAQuorum(t *testing.T) {
 	b.Spoil(1)
 	b.Spoil(2)
 	_, err := b.Open().Put(context.Background(), storetest.Source("x", []byte("content")), nil)
-	storetest.WantError(t, err, nil, "1/3 backends succeeded, need 2", "location-1", "location-2")
+	storetest.WantError(t, err, nil, "x: 1/3 backends succeeded, need 2", "location-1", "location-2")
 	if n := len(b.Blobs(0, blob.KindManifest)); n != 0 {
 		t.Errorf("a put that failed left %d manifests", n)
 	}

@@ -96,15 +96,25 @@ func (k *Keeper) Name() blob.Name { return k.name }
 // Listed returns the chunks that a writer must not count on: those in the
 // record of any location that answers. The value tells whether the chunk is
 // condemned. A record that fails authentication is passed over: its location
-// is not to be believed, and the others have theirs. When fewer locations
-// answer than a write needs, it fails as the write would: who can't see the
-// record must not rely on what a collector may be deleting.
+// is not to be believed, and the others have theirs.
 func (k *Keeper) Listed(ctx context.Context) (map[Key]bool, error) {
-	listed := map[Key]bool{}
+	return k.listed(k.set.GetEach(ctx, k.name, maxBlob)), ctx.Err()
+}
+
+// ListedAtQuorum is Listed for the last look before a write is acknowledged.
+// When fewer locations answer than a write needs, it fails as the write would:
+// who can't see the record can't know what a collector is deleting.
+func (k *Keeper) ListedAtQuorum(ctx context.Context) (map[Key]bool, error) {
 	replies := k.set.GetEach(ctx, k.name, maxBlob)
 	if err := k.enough(ctx, replies); err != nil {
 		return nil, err
 	}
+	return k.listed(replies), nil
+}
+
+// listed merges the records that were read.
+func (k *Keeper) listed(replies []quorum.Reply) map[Key]bool {
+	listed := map[Key]bool{}
 	for _, reply := range replies {
 		if reply.Err != nil {
 			continue
@@ -117,7 +127,7 @@ func (k *Keeper) Listed(ctx context.Context) (map[Key]bool, error) {
 			listed[key] = listed[key] || entry.Condemned
 		}
 	}
-	return listed, nil
+	return listed
 }
 
 // enough returns an error when fewer than a quorum of locations answered.
