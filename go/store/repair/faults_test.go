@@ -82,8 +82,11 @@ func TestLocationWhoseHeaderCannotBeReadIsUnreachable(t *testing.T) {
 		}
 		return faulty[i]
 	}
-	report := mend(t, unlock(), false)
+	repo := unlock()
+	report := mend(t, repo, false)
 	storetest.WantError(t, report.Err(), nil, "location-1", "unreachable")
+	err := repo.Set.Locations()[1].Put(context.Background(), blob.Header(), nil)
+	storetest.WantError(t, err, blobtest.ErrFault, "its key header can't be read: ")
 	if n := faulty[1].Calls(blobtest.Put); n != 0 {
 		t.Errorf("%d blobs were written to a location that may be another cluster's", n)
 	}

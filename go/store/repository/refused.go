@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"powercloud.unidatum.com/go/blob"
@@ -26,7 +27,12 @@ func (r refused) String() string { return r.location.String() }
 
 func (r refused) Probe(context.Context) error { return r.why }
 
-func (r refused) Put(context.Context, blob.Name, []byte) error { return r.why }
+func (r refused) Put(context.Context, blob.Name, []byte) error {
+	if errors.Is(r.why, ErrForeign) {
+		return r.why
+	}
+	return fmt.Errorf("its key header can't be read: %w", r.why)
+}
 
 func (r refused) Get(context.Context, blob.Name, []byte, int64) ([]byte, error) {
 	return nil, r.why
