@@ -1,0 +1,172 @@
+package reproducible_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"powercloud.unidatum.com/tools/lint"
+)
+
+// TestSecondBuild builds a release's program once more, from a copy of the
+// source tree in another folder, with another output base and without the disk
+// cache, and compares it with the one that Bazel built for this test.
+//
+// The two builds share nothing but the Go modules' download cache.
+func TestSecondBuild(t *testing.T) {
+	program := os.Getenv("PROGRAM")
+	if program == "" {
+		t.Skip("only Bazel builds the program that this compares: bazel test //tests/reproducible:all")
+	}
+	first, err := os.ReadFile(runfile(program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := lint.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := scratchFolder(t)
+	workspace := filepath.Join(scratch, "another", "folder")
+	if err := copyTree(workspace, root); err != nil {
+		t.Fatal(err)
+	}
+
+	build(t, workspace, filepath.Join(scratch, "output-base"), os.Getenv("LABEL"))
+
+	second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := same(first, second); err != nil {
+		t.Errorf("%s, built twice: %v", program, err)
+	}
+}
+
+func TestSame(t *testing.T) {
+	if err := same([]byte("abc"), []byte("abc")); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []string{"abd", "ab", "abcd", ""} {
+		if same([]byte("abc"), []byte(other)) == nil {
+			t.Errorf("%q passed for %q", other, "abc")
+		}
+	}
+	if same(nil, nil) == nil {
+		t.Error("two empty files passed")
+	}
+}
+
+// same returns an error that tells where the two programs differ.
+func same(first, second []byte) error {
+	if len(first) == 0 {
+		return errors.New("the program is empty")
+	}
+	if bytes.Equal(first, second) {
+		return nil
+	}
+	at := 0
+	for at < min(len(first), len(second)) && first[at] == second[at] {
+		at++
+	}
+	return fmt.Errorf("SHA-256 %x (%d bytes) and %x (%d bytes), which differ from byte %d on",
+		sha256.Sum256(first), len(first), sha256.Sum256(second), len(second), at)
+}
+
+// build runs a Bazel of its own in the workspace.
+func build(t *testing.T, workspace, outputBase, label string) {
+	t.Helper()
+	account, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goCommand, err := filepath.EvalSymlinks(runfile(os.Getenv("GO")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "bazel",
+		"--batch", "--host_jvm_args=-Xmx1g", "--output_base="+outputBase,
+		"build", "--disk_cache=", "--noexperimental_run_validations", "--noshow_progress", label)
+	command.Dir = workspace
+	command.Env = []string{
+		"HOME=" + account.HomeDir, // of the download cache
+		"PATH=" + filepath.Dir(goCommand) + ":" + os.Getenv("PATH"),
+	}
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("the second build failed: %v\n%s", err, output)
+	}
+}
+
+// runfile returns where a file that Bazel names with $(rootpath) lies.
+func runfile(path string) string {
+	runfiles := os.Getenv("TEST_SRCDIR")
+	if external, found := strings.CutPrefix(path, "external/"); found {
+		return filepath.Join(runfiles, external)
+	}
+	return filepath.Join(runfiles, os.Getenv("TEST_WORKSPACE"), path)
+}
+
+// scratchFolder makes a folder outside the test's own: Bazel refuses to build
+// inside another Bazel's output.
+func scratchFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/var/tmp", "powercloud-reproducible-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// Bazel takes the right to write from what it builds.
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				err = os.Chmod(path, 0o700)
+			}
+			return err
+		})
+		if err := errors.Join(err, os.RemoveAll(folder)); err != nil {
+			t.Error(err)
+		}
+	})
+	return folder
+}
+
+// copyTree copies a source tree, without its history and Bazel's links.
+func copyTree(to, from string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, name)
+		switch {
+		case name == ".git":
+			return fs.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // Somebody is at work in the tree.
+		}
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, content, info.Mode().Perm())
+	})
+}
