@@ -241,7 +241,7 @@ func ParseHeader(b []byte) (*Header, error) {
 		return nil, err
 	}
 	if v := binary.BigEndian.Uint16(b[len(headerMagic):]); v != headerVersion {
-		return nil, fmt.Errorf("%w: its format version is %d and this program reads version %d; use the pcctl that wrote it", ErrHeader, v, headerVersion)
+		return nil, &VersionError{v}
 	}
 	if len(b) < headerFixed {
 		return nil, fmt.Errorf("%w: its size doesn't fit its contents", ErrHeader)
@@ -265,6 +265,23 @@ func ParseHeader(b []byte) (*Header, error) {
 	}
 	return h, nil
 }
+
+// VersionError says that an undamaged key header has a format version that this
+// program doesn't read. It wraps ErrHeader.
+type VersionError struct {
+	// Version is the header's.
+	Version uint16
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%v: its format version is %d and this program reads version %d; use the pcctl that wrote it", ErrHeader, e.Version, headerVersion)
+}
+
+// Unwrap returns ErrHeader.
+func (e *VersionError) Unwrap() error { return ErrHeader }
+
+// Newer reports whether the header was written by a later program.
+func (e *VersionError) Newer() bool { return e.Version > headerVersion }
 
 // checkEnvelope checks what every version of the format has in common: the
 // magic, and a SHA-256 of the rest at the end. Checking it before the version

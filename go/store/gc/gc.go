@@ -16,9 +16,7 @@ import (
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store"
-	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/grace"
-	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/repository"
 	"powercloud.unidatum.com/go/store/survey"
 )
@@ -77,11 +75,7 @@ type collection struct {
 }
 
 func newCollection(repo *repository.Repository, options Options) (*collection, error) {
-	chunks, err := chunk.NewSealer(repo.Root)
-	if err != nil {
-		return nil, err
-	}
-	manifests, err := manifest.NewSealer(repo.Root)
+	surveyor, err := survey.New(repo.Set, repo.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +83,6 @@ func newCollection(repo *repository.Repository, options Options) (*collection, e
 	if err != nil {
 		return nil, err
 	}
-	surveyor := &survey.Surveyor{Set: repo.Set, Chunks: chunks, Manifests: manifests}
 	if p := options.Progress; p != nil {
 		surveyor.Expect, surveyor.Done = p.Expect, p.Done
 	}

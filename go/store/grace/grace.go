@@ -90,9 +90,6 @@ func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
 	return k, nil
 }
 
-// Name returns the name of the blob that holds the record.
-func (k *Keeper) Name() blob.Name { return k.name }
-
 // Listed returns the chunks that a writer must not count on: those in the
 // record of any location that answers. The value tells whether the chunk is
 // condemned. A record that fails authentication is passed over: its location

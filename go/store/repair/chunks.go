@@ -80,8 +80,8 @@ const (
 	copyUnreachable
 )
 
-// readCopy reads one location's copy of a chunk and authenticates it. The
-// plaintext stands in the buffer where chunk.Sealer.Seal wants it.
+// readCopy reads one location's copy of a chunk, if it can into the buffer, and
+// authenticates it.
 func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.Name, c *survey.Chunk, buffer []byte) ([]byte, copyState, error) {
 	sealed, err := location.Get(ctx, name, buffer, int64(c.Size))
 	switch {
@@ -94,12 +94,10 @@ func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.N
 	case len(sealed) != c.Size:
 		return nil, copyCorrupt, nil
 	}
-	plaintext, err := w.chunks.Open(c.Ref, sealed)
+	plaintext, err := w.surveyor.Chunks.Open(c.Ref, sealed)
 	if err != nil {
 		return nil, copyCorrupt, nil
 	}
-	// A location may have read into memory of its own.
-	copy(buffer[chunk.HeaderSize:], plaintext)
 	return plaintext, copyGood, nil
 }
 
@@ -164,7 +162,9 @@ func (r *chunkRepair) copy(ctx context.Context, name blob.Name, c *survey.Chunk,
 			r.discovered(c, i, state, err)
 			continue
 		}
-		sealed := r.chunks.Seal(name, buffer, len(plaintext))
+		// A location may have read into memory of its own.
+		copy(buffer[chunk.HeaderSize:], plaintext)
+		sealed := r.surveyor.Chunks.Seal(name, buffer, len(plaintext))
 		for j, lacking := range locations {
 			if !c.Present.Has(j) && !r.failed(j) {
 				r.wrote(j, lacking.Put(ctx, name, sealed))

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/repository"
@@ -15,7 +16,7 @@ import (
 func (w *work) repairManifests(ctx context.Context) error {
 	for _, name := range w.survey.Differing {
 		// Found again: it may have been written since the survey.
-		found := newest.Find(ctx, w.repo.Set, w.manifests, name)
+		found := newest.Find(ctx, w.repo.Set, w.surveyor.Manifests, name)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func (w *work) stillBehind(ctx context.Context, location blob.Location, name blo
 	case err != nil:
 		return false, err
 	}
-	stored, err := w.manifests.Open(name, sealed)
+	stored, err := w.surveyor.Manifests.Open(name, sealed)
 	return err != nil || stored.Version.Compare(version) < 0, nil
 }
 
@@ -56,7 +57,7 @@ func (w *work) stillBehind(ctx context.Context, location blob.Location, name blo
 func (w *work) whole(m *manifest.Manifest) bool {
 	reachable := w.reachable()
 	for _, ref := range m.Chunks {
-		c := w.survey.InUse[w.chunks.Name(ref).ID]
+		c := w.survey.InUse[w.surveyor.Chunks.Name(ref).ID]
 		if c == nil || c.Present&reachable == 0 {
 			return false
 		}
@@ -82,7 +83,7 @@ func (w *work) repairHeaders(ctx context.Context) {
 // putHeader writes the key header to a location, unless one has appeared there
 // that isn't the one that was found before.
 func (w *work) putHeader(ctx context.Context, location *repository.Location) error {
-	stored, err := location.Get(ctx, blob.Header(), nil, repository.MaxHeader)
+	stored, err := location.Get(ctx, blob.Header(), nil, keys.MaxHeader)
 	switch {
 	case err == nil && !location.Holds(stored):
 		return errors.New("its key header changed meanwhile")

@@ -12,8 +12,6 @@ import (
 	"runtime"
 
 	"powercloud.unidatum.com/go/store"
-	"powercloud.unidatum.com/go/store/chunk"
-	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/repository"
 	"powercloud.unidatum.com/go/store/survey"
 )
@@ -63,28 +61,21 @@ func Repair(ctx context.Context, repo *repository.Repository, options Options) (
 
 // work is a check or a repair under way.
 type work struct {
-	repo      *repository.Repository
-	chunks    *chunk.Sealer
-	manifests *manifest.Sealer
-	surveyor  *survey.Surveyor
-	survey    *survey.Survey
-	options   Options
-	report    *Report
-	buffers   chan []byte
+	repo     *repository.Repository
+	surveyor *survey.Surveyor
+	survey   *survey.Survey
+	options  Options
+	report   *Report
+	buffers  chan []byte
 }
 
 // begin surveys the repository and writes the report of what is wrong.
 func begin(ctx context.Context, repo *repository.Repository, options Options) (*work, error) {
-	chunks, err := chunk.NewSealer(repo.Root)
+	surveyor, err := survey.New(repo.Set, repo.Root)
 	if err != nil {
 		return nil, err
 	}
-	manifests, err := manifest.NewSealer(repo.Root)
-	if err != nil {
-		return nil, err
-	}
-	w := &work{repo: repo, chunks: chunks, manifests: manifests, options: options}
-	w.surveyor = &survey.Surveyor{Set: repo.Set, Chunks: chunks, Manifests: manifests}
+	w := &work{repo: repo, surveyor: surveyor, options: options}
 	if p := options.Progress; p != nil {
 		w.surveyor.Expect, w.surveyor.Done = p.Expect, p.Done
 	}

@@ -1,13 +1,9 @@
 package repository
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"powercloud.unidatum.com/go/blob"
 )
@@ -47,21 +43,3 @@ func (r refused) Delete(context.Context, blob.Name) error { return r.why }
 func (r refused) List(context.Context, blob.Kind, func(blob.Info) error) error { return r.why }
 
 func (r refused) Flush(context.Context) error { return r.why }
-
-// sortByCopies sorts locations by how many have the same header, most first.
-func sortByCopies(locations []*Location, copies map[string]int) {
-	slices.SortStableFunc(locations, func(a, b *Location) int {
-		return cmp.Compare(copies[string(b.raw)], copies[string(a.raw)])
-	})
-}
-
-// newerFormat reports whether a blob is an undamaged key header of a later
-// format version than this program reads.
-func newerFormat(raw []byte) bool {
-	const magic, version = "PCheader", 1
-	start, body := len(magic)+2, len(raw)-sha256.Size
-	if body < start || string(raw[:len(magic)]) != magic || binary.BigEndian.Uint16(raw[len(magic):]) <= version {
-		return false
-	}
-	return sha256.Sum256(raw[:body]) == [sha256.Size]byte(raw[body:])
-}

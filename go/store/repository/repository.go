@@ -9,15 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
 )
-
-// MaxHeader is the size of the largest key header that is read, in bytes.
-const MaxHeader = 4 << 10
 
 var (
 	// ErrNotInitialized means that no location holds a key header.
@@ -68,7 +66,7 @@ type Headers struct {
 // ErrNotInitialized when all answered and none has one.
 func Read(ctx context.Context, set *quorum.Set) (*Headers, error) {
 	h := &Headers{quorum: set.Quorum()}
-	for _, reply := range set.GetEach(ctx, blob.Header(), MaxHeader) {
+	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
 		location := &Location{Location: reply.Location, raw: reply.Data}
 		h.locations = append(h.locations, location)
 		switch {
@@ -85,7 +83,8 @@ func Read(ctx context.Context, set *quorum.Set) (*Headers, error) {
 		header, err := keys.ParseHeader(reply.Data)
 		if err != nil {
 			location.State, location.Err = HeaderDamaged, err
-			if newerFormat(reply.Data) {
+			var version *keys.VersionError
+			if errors.As(err, &version) && version.Newer() {
 				location.State = HeaderForeign
 			}
 			continue
@@ -191,7 +190,9 @@ func (h *Headers) candidates() []*Location {
 		}
 		copies[string(l.raw)]++
 	}
-	sortByCopies(first, copies)
+	slices.SortStableFunc(first, func(a, b *Location) int {
+		return cmp.Compare(copies[string(b.raw)], copies[string(a.raw)])
+	})
 	return first
 }
 
@@ -268,7 +269,7 @@ func Init(ctx context.Context, set *quorum.Set, passphrase []byte, random io.Rea
 // a cluster.
 func CheckNew(ctx context.Context, set *quorum.Set) error {
 	var initialized error
-	for _, reply := range set.GetEach(ctx, blob.Header(), MaxHeader) {
+	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
 		switch {
 		case reply.Err == nil || errors.Is(reply.Err, blob.ErrTooLarge):
 			initialized = fmt.Errorf("%w (%s holds a key header)", ErrInitialized, reply.Location)
@@ -309,7 +310,7 @@ func writeHeaders(ctx context.Context, set *quorum.Set, header []byte) error {
 				return fmt.Errorf("writing the key header to %s: %w", location, err)
 			}
 		}
-		for _, reply := range set.GetEach(ctx, blob.Header(), MaxHeader) {
+		for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
 			if reply.Err != nil {
 				return fmt.Errorf("reading the key header back from %s: %w", reply.Location, reply.Err)
 			}
@@ -325,7 +326,7 @@ func writeHeaders(ctx context.Context, set *quorum.Set, header []byte) error {
 	// Undone even when the command was interrupted.
 	ctx = context.WithoutCancel(ctx)
 	for _, location := range written {
-		stored, getErr := location.Get(ctx, blob.Header(), nil, MaxHeader)
+		stored, getErr := location.Get(ctx, blob.Header(), nil, keys.MaxHeader)
 		if getErr != nil || string(stored) != string(header) {
 			continue
 		}

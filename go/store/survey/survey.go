@@ -11,6 +11,7 @@ import (
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
@@ -79,6 +80,20 @@ type Surveyor struct {
 	// Expect and Done are told the number of manifests that are to be read
 	// and that were read.
 	Expect, Done func(n int64)
+}
+
+// New returns a Surveyor of the cluster with the given root key at a set's
+// locations.
+func New(set *quorum.Set, root *keys.Root) (*Surveyor, error) {
+	chunks, err := chunk.NewSealer(root)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := manifest.NewSealer(root)
+	if err != nil {
+		return nil, err
+	}
+	return &Surveyor{Set: set, Chunks: chunks, Manifests: manifests}, nil
 }
 
 // Take lists every location and reads every manifest. The manifests are read
