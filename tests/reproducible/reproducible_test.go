@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -29,7 +28,7 @@ func TestSecondBuild(t *testing.T) {
 	if program == "" {
 		t.Skip("only Bazel builds the program that this compares: bazel test //tests/reproducible:all")
 	}
-	first, err := os.ReadFile(runfile(program))
+	first, err := os.ReadFile(runfile(t, program))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +90,7 @@ func build(t *testing.T, workspace, outputBase, label string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goCommand, err := filepath.EvalSymlinks(runfile(os.Getenv("GO")))
+	goCommand, err := filepath.EvalSymlinks(runfile(t, os.Getenv("GO")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +112,13 @@ func build(t *testing.T, workspace, outputBase, label string) {
 }
 
 // runfile returns where a file that Bazel names with $(rootpath) lies.
-func runfile(path string) string {
-	runfiles := os.Getenv("TEST_SRCDIR")
-	if external, found := strings.CutPrefix(path, "external/"); found {
-		return filepath.Join(runfiles, external)
+func runfile(t *testing.T, path string) string {
+	t.Helper()
+	found, err := lint.Runfile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Join(runfiles, os.Getenv("TEST_WORKSPACE"), path)
+	return found
 }
 
 // scratchFolder makes a folder outside the test's own: Bazel refuses to build

@@ -35,7 +35,7 @@ func generate(arguments []string) error {
 	}
 	gazelle := buildfiles.Gazelle{Prefix: "powercloud.unidatum.com"}
 	for i, to := range []*string{&gazelle.Command, &gazelle.Repositories} {
-		if *to, err = buildfiles.Runfile(arguments[i]); err != nil {
+		if *to, err = lint.Runfile(arguments[i]); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func gazelle(t *testing.T) Gazelle {
 	g := Gazelle{Prefix: "powercloud.unidatum.com"}
 	for path, to := range map[string]*string{command: &g.Command, repositories: &g.Repositories} {
 		var err error
-		if *to, err = Runfile(path); err != nil {
+		if *to, err = lint.Runfile(path); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package buildfiles
+package lint
 
 import (
 	"os"
