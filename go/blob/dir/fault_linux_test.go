@@ -80,7 +80,7 @@ func TestReadOnlyDisk(t *testing.T) {
 func TestSpecialFiles(t *testing.T) {
 	for special, make := range map[string]func(path string) error{
 		"FIFO":   func(path string) error { return unix.Mkfifo(path, 0o600) },
-		"device": func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))) },
+		"device": device,
 		"socket": func(path string) error { return unix.Mknod(path, unix.S_IFSOCK|0o600, 0) },
 		"link":   func(path string) error { return os.Symlink("/dev/zero", path) },
 	} {
@@ -93,7 +93,7 @@ func TestSpecialFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := make(path); err != nil {
-					t.Skipf("no %s can be made: %v", special, err)
+					t.Fatalf("no %s can be made: %v", special, err)
 				}
 			}
 			if _, err := l.Get(t.Context(), name, nil, limit); !errors.Is(err, errNotRegular) {
@@ -111,4 +111,14 @@ func TestSpecialFiles(t *testing.T) {
 			expect(t, l, name, "repaired")
 		})
 	}
+}
+
+// device makes a device that never ends or, without the right to make that one,
+// the device with the number 0, which anybody may make.
+func device(path string) error {
+	err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5)))
+	if errors.Is(err, unix.EPERM) {
+		err = unix.Mknod(path, unix.S_IFCHR|0o600, 0)
+	}
+	return err
 }
