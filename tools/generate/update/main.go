@@ -1,7 +1,8 @@
-// Generate writes what is generated in the source tree: the BUILD files of our
+// Update writes what is generated in the source tree: the BUILD files of our
 // own Go code, by gazelle, and the list of Go modules in MODULE.bazel.
 //
-//	bazel run //tools/generate
+// `bazel run //tools/generate` runs it with the go command, so that it works
+// whatever state the BUILD files are in.
 package main
 
 import (
@@ -17,28 +18,23 @@ import (
 )
 
 func main() {
-	if err := generate(os.Args[1:]); err != nil {
+	if err := update(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-// generate brings the tree up to date. Bazel passes the path of gazelle and of
-// the file that tells it the Go modules' repositories.
-func generate(arguments []string) error {
+// update brings the tree up to date. The arguments are the path of gazelle and
+// of the file that tells it the Go modules' repositories.
+func update(arguments []string) error {
 	if len(arguments) != 2 {
-		return errors.New("it is run by Bazel: bazel run //tools/generate")
+		return errors.New("it needs the paths of gazelle and of its list of repositories; use " + buildfiles.Mend)
 	}
 	root, err := lint.Root()
 	if err != nil {
 		return err
 	}
-	gazelle := buildfiles.Gazelle{Prefix: "powercloud.unidatum.com"}
-	for i, to := range []*string{&gazelle.Command, &gazelle.Repositories} {
-		if *to, err = lint.Runfile(arguments[i]); err != nil {
-			return err
-		}
-	}
+	gazelle := buildfiles.Gazelle{Command: arguments[0], Repositories: arguments[1], Prefix: "powercloud.unidatum.com"}
 	if err := gazelle.Update(root); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package buildfiles
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,5 +85,25 @@ func TestStaleTree(t *testing.T) {
 	write("go/a/b.go", "package a\n\nimport _ \"powercloud.unidatum.com/go/b\"\n")
 	if got := stale(); got != "go/a/BUILD.bazel" {
 		t.Errorf("a new file in a package: stale are %q", got)
+	}
+}
+
+// The command that mends stale BUILD files must not need one of them itself.
+func TestMendNeedsNoOtherPackage(t *testing.T) {
+	root, err := lint.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(root, "tools", "generate", "BUILD.bazel"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(content), "@gazelle_command//") {
+		t.Error("it doesn't name gazelle: has its form changed?")
+	}
+	for _, label := range regexp.MustCompile(`"(@powercloud)?//[^"]*"`).FindAllString(string(content), -1) {
+		if label != `"//visibility:public"` {
+			t.Errorf("%s needs %s, which Bazel can't load while its BUILD file is stale", Mend, label)
+		}
 	}
 }

@@ -4,9 +4,11 @@
 package modules
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -42,6 +44,12 @@ func Parity(tree fs.FS) ([]lint.Problem, error) {
 	if len(inWorkspace) == 0 {
 		return nil, fmt.Errorf("%s pins no module: has its form changed?", workspaceFile)
 	}
+	standins, err := standinPins(tree, workspace)
+	if err != nil {
+		return nil, err
+	}
+	_, hasStandin := standins["rules_oci"]
+	maps.Copy(inWorkspace, standins)
 	names := map[string]bool{}
 	for name := range inModule {
 		names[name] = true
@@ -51,15 +59,15 @@ func Parity(tree fs.FS) ([]lint.Problem, error) {
 	}
 	var problems []lint.Problem
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		// Under WORKSPACE there is a stand-in for it, or no use of it yet.
-		if name == "rules_oci" {
+		// Under WORKSPACE there is no use of it yet.
+		if name == "rules_oci" && !hasStandin {
 			continue
 		}
 		if a, b := inModule[name], inWorkspace[name]; a != b {
 			problems = append(problems, lint.Problem{
 				File: moduleFile,
 				What: fmt.Sprintf("%s is %s here and %s in %s", name, a, b, workspaceFile),
-				Mend: "write the same version and hash in both by hand",
+				Mend: "write the same version and hash in both by hand (a stand-in states its version in its MODULE.bazel)",
 			})
 		}
 	}
@@ -81,7 +89,7 @@ func parse(tree fs.FS, name string) (*build.File, error) {
 		return nil, err
 	}
 	parseFile := build.ParseWorkspace
-	if name == moduleFile {
+	if path.Base(name) == moduleFile {
 		parseFile = build.ParseModule
 	}
 	file, err := parseFile(name, content)
@@ -129,6 +137,30 @@ func workspacePins(file *build.File) map[string]pin {
 		pins["go"] = pin{version: rule.AttrString("version")}
 	}
 	return pins
+}
+
+// standinPins returns the modules for which WORKSPACE has a stand-in in the tree
+// and which MODULE.bazel must name as well, since BUILD files use them. Such a
+// stand-in has a MODULE.bazel that states the version whose interface it has.
+func standinPins(tree fs.FS, file *build.File) (map[string]pin, error) {
+	pins := map[string]pin{}
+	for _, rule := range file.Rules("local_repository") {
+		name := path.Join(rule.AttrString("path"), moduleFile)
+		if path.IsAbs(name) {
+			continue // Debian's.
+		}
+		standin, err := parse(tree, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, module := range standin.Rules("module") {
+			pins[module.AttrString("name")] = pin{version: module.AttrString("version")}
+		}
+	}
+	return pins, nil
 }
 
 // Dependencies checks that MODULE.bazel imports the repository of each Go

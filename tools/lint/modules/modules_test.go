@@ -25,15 +25,20 @@ module_archive(name = "io_bazel_rules_go", importpath = "github.com/bazelbuild/r
 module_archive(name = "go_distribution", importpath = "golang.org/toolchain", sum = "h1:x", version = "v1")
 gazelle_command(name = "gazelle_command", sum = "h1:g", version = "v0.45.0")
 go_wrap_sdk(name = "go_sdk", version = "1.26.8")
+local_repository(name = "bazel_skylib", path = "/usr/share/bazel/tools/skylib")
+local_repository(name = "rules_cc", path = "standins/rules_cc")
+local_repository(name = "rules_oci", path = "standins/rules_oci")
 `
-	goodGoMod = "module m\n\ngo 1.26\n\nrequire golang.org/x/sys v0.50.0\n"
-	goodBuild = `go_library(deps = ["//go/a", "@org_golang_x_sys//unix"])` + "\n"
+	goodStandin = `module(name = "rules_oci", version = "2.2.6")` + "\n"
+	goodGoMod   = "module m\n\ngo 1.26\n\nrequire golang.org/x/sys v0.50.0\n"
+	goodBuild   = `go_library(deps = ["//go/a", "@org_golang_x_sys//unix"])` + "\n"
 )
 
 // tree returns a good tree with one text in it replaced.
 func tree(old, new string) linttest.Tree {
 	files := linttest.Tree{
 		moduleFile: goodModule, workspaceFile: goodWorkspace, "go.mod": goodGoMod, "go/BUILD.bazel": goodBuild,
+		"standins/rules_oci/MODULE.bazel": goodStandin,
 	}
 	for name, content := range files {
 		files[name] = strings.Replace(content, old, new, 1)
@@ -50,6 +55,10 @@ func TestParity(t *testing.T) {
 module_archives`, `sum = "h1:y", version = "v1")
 module_archives`), "golang.org/toolchain is v1 h1:y here and v1 h1:x")
 	linttest.Finds(t, Parity, tree(`bazel_dep(name = "gazelle", version = "0.45.0")`, ""), "gazelle is absent here")
+	linttest.Finds(t, Parity, tree(`"rules_oci", version = "2.2.6")`+"\nmodule_archives", `"rules_oci", version = "2.2.5")`+"\nmodule_archives"),
+		"rules_oci is 2.2.5 here and 2.2.6 in WORKSPACE")
+	linttest.Finds(t, Parity, tree(`bazel_dep(name = "rules_oci", version = "2.2.6")`, ""), "rules_oci is absent here and 2.2.6")
+	linttest.Refuses(t, Parity, tree(goodStandin, "module("), "standins/rules_oci/MODULE.bazel")
 	linttest.Refuses(t, Parity, linttest.Tree{moduleFile: goodModule, workspaceFile: "x = 1\n"}, "pins no module")
 	linttest.Refuses(t, Parity, linttest.Tree{moduleFile: goodModule}, workspaceFile)
 }
