@@ -67,6 +67,9 @@ const (
 	// PurposeGraceRecordName gives the grace record's blob name: the derived
 	// bytes are the name itself, seen by every location, and key nothing.
 	PurposeGraceRecordName Purpose = "grace record name"
+	// PurposeLostRecordName gives the blob name of the record of lost chunks,
+	// in the same way.
+	PurposeLostRecordName Purpose = "lost record name"
 	// PurposeHeaderMAC keys the MAC over the key header.
 	PurposeHeaderMAC Purpose = "header mac"
 )

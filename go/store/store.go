@@ -25,6 +25,7 @@ import (
 	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/grace"
+	"powercloud.unidatum.com/go/store/lost"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
 )
@@ -85,6 +86,7 @@ type Store struct {
 	chunks    *chunk.Sealer
 	manifests *manifest.Sealer
 	keeper    *grace.Keeper
+	lost      *lost.Keeper
 	buffers   *buffers
 	options   Options
 }
@@ -118,8 +120,12 @@ func New(set *quorum.Set, root *keys.Root, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	lost, err := lost.NewKeeper(set, root)
+	if err != nil {
+		return nil, err
+	}
 	return &Store{
-		set: set, chunks: chunks, manifests: manifests, keeper: keeper,
+		set: set, chunks: chunks, manifests: manifests, keeper: keeper, lost: lost,
 		buffers: newBuffers(options.Workers + 1), options: options,
 	}, nil
 }

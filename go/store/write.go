@@ -11,8 +11,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/grace"
+	"powercloud.unidatum.com/go/store/lost"
 )
 
 // A batch is how much is stored before manifests are written and everything is
@@ -73,8 +75,12 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 	if err != nil {
 		return err
 	}
+	lost, err := s.lost.Listed(ctx)
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
-	w := &writer{store: s, avoid: avoid, progress: progress, stored: stored,
+	w := &writer{store: s, avoid: avoid, lost: lost, progress: progress, stored: stored,
 		jobs: make(chan job), batches: make(chan *batch)}
 	group.Go(func() error { return w.readSources(ctx, sources) })
 	for range s.options.Workers {
@@ -93,6 +99,7 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 type writer struct {
 	store    *Store
 	avoid    map[grace.Key]bool
+	lost     lost.Chunks
 	progress Progress
 	stored   func(Object)
 	jobs     chan job
@@ -225,5 +232,14 @@ func (w *writer) storeChunk(ctx context.Context, j job) (chunk.Ref, error) {
 		name = sealer.Name(ref)
 	}
 	sealed := sealer.Seal(name, j.buffer, j.n)
-	return ref, w.store.set.PutMissing(ctx, name, sealed)
+	return ref, w.putChunk(ctx, name, sealed)
+}
+
+// putChunk writes a chunk to every location that doesn't have it yet, or to all
+// if what they have was found to be corrupt.
+func (w *writer) putChunk(ctx context.Context, name blob.Name, sealed []byte) error {
+	if w.lost[name.ID] {
+		return w.store.set.Put(ctx, name, sealed)
+	}
+	return w.store.set.PutMissing(ctx, name, sealed)
 }

@@ -101,7 +101,9 @@ func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit
 	}
 	defer repo.Root.Wipe()
 	bar := g.bar(work, unit)
-	report, err := run(ctx, repo, repair.Options{Verify: cmd.Bool("verify"), Progress: bar})
+	report, err := run(ctx, repo, repair.Options{
+		Verify: cmd.Bool("verify"), Progress: bar, Random: g.env.Rand,
+	})
 	bar.Close()
 	if err != nil {
 		return err

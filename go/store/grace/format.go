@@ -3,22 +3,17 @@ package grace
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"time"
 
-	"golang.org/x/crypto/chacha20poly1305"
+	"powercloud.unidatum.com/go/store/record"
 )
 
-// A grace record blob is
-//
-//	magic (8) | nonce (24) | sealed content
-//
-// and its content two lists, of chunks and of leftovers, each a 4-byte count
-// and so many entries: key (32), date in nanoseconds (8), flags (1). Entries
-// are in strictly ascending order of their keys.
+// The content of a grace record is two lists, of chunks and of leftovers, each a
+// 4-byte count and so many entries: key (32), date in nanoseconds (8), flags
+// (1). Entries are in strictly ascending order of their keys.
 const (
 	magic         = "PCgrace1"
 	entrySize     = 32 + 8 + 1
@@ -26,29 +21,18 @@ const (
 	// maxEntries bounds each list. More unreferenced chunks than that are
 	// recorded, and so collected, over several runs.
 	maxEntries = 2 << 20
-	maxBlob    = int64(len(magic) + chacha20poly1305.NonceSizeX + 2*(4+maxEntries*entrySize) + chacha20poly1305.Overhead)
+	maxBlob    = int64(record.Overhead + 2*(4+maxEntries*entrySize))
 )
 
 // seal returns the blob of a record.
 func (k *Keeper) seal(record *Record, random io.Reader) ([]byte, error) {
-	start := make([]byte, len(magic)+chacha20poly1305.NonceSizeX)
-	copy(start, magic)
-	nonce := start[len(magic):]
-	if _, err := io.ReadFull(random, nonce); err != nil {
-		return nil, fmt.Errorf("reading random bytes for the grace record: %w", err)
-	}
 	content := appendEntries(nil, record.Chunks)
-	content = appendEntries(content, record.Leftovers)
-	return k.aead.Seal(start, nonce, content, k.associated()), nil
+	return k.sealer.Seal(appendEntries(content, record.Leftovers), random)
 }
 
 // open authenticates a record's blob and parses it.
 func (k *Keeper) open(sealed []byte) (*Record, error) {
-	start := len(magic) + chacha20poly1305.NonceSizeX
-	if len(sealed) < start || !bytes.HasPrefix(sealed, []byte(magic)) {
-		return nil, ErrCorrupt
-	}
-	content, err := k.aead.Open(nil, sealed[len(magic):start], sealed[start:], k.associated())
+	content, err := k.sealer.Open(sealed)
 	if err != nil {
 		return nil, ErrCorrupt
 	}
@@ -118,9 +102,4 @@ func parseEntries(b []byte) (map[Key]Entry, []byte, error) {
 		previous, b = key, b[entrySize:]
 	}
 	return entries, b, nil
-}
-
-// associated is what a record's tag covers besides its content.
-func (k *Keeper) associated() []byte {
-	return append([]byte(magic), k.name.ID[:]...)
 }

@@ -15,18 +15,16 @@ package grace
 
 import (
 	"context"
-	"crypto/cipher"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"golang.org/x/crypto/chacha20poly1305"
-
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/record"
 )
 
 // ErrCorrupt means that a blob isn't an authentic grace record of this
@@ -72,22 +70,18 @@ func LeftoverKey(location string, file blob.Temporary) Key {
 
 // Keeper reads and writes the grace records of one cluster.
 type Keeper struct {
-	set  *quorum.Set
-	aead cipher.AEAD
-	name blob.Name
+	set    *quorum.Set
+	sealer *record.Sealer
+	name   blob.Name
 }
 
 // NewKeeper returns a Keeper of the records at the set's locations.
 func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
-	sealKey := root.Derive(keys.PurposeRecordSeal)
-	defer clear(sealKey)
-	aead, err := chacha20poly1305.NewX(sealKey)
+	sealer, err := record.NewSealer(root, magic, keys.PurposeGraceRecordName)
 	if err != nil {
-		return nil, fmt.Errorf("grace record cipher: %w", err)
+		return nil, err
 	}
-	k := &Keeper{set: set, aead: aead, name: blob.Name{Kind: blob.KindRecord}}
-	copy(k.name.ID[:], root.Derive(keys.PurposeGraceRecordName))
-	return k, nil
+	return &Keeper{set: set, sealer: sealer, name: sealer.Name()}, nil
 }
 
 // Listed returns the chunks that a writer must not count on: those in the

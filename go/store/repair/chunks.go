@@ -213,6 +213,11 @@ func (w *work) wrote(i int, err error) {
 		w.report.Locations[i].Repaired++
 		return
 	}
+	w.refused(i, err)
+}
+
+// refused enters that a location refused a write.
+func (w *work) refused(i int, err error) {
 	err = fmt.Errorf("repairing it: %w", err)
 	w.survey.Failed[i] = err
 	w.report.Locations[i].Err = err

@@ -8,7 +8,9 @@ package repair
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"io"
 	"runtime"
 
 	"powercloud.unidatum.com/go/store"
@@ -24,6 +26,8 @@ type Options struct {
 	// Progress is told how far the work has come, counting manifests until
 	// all are read and bytes of chunks from then on. It may be nil.
 	Progress store.Progress
+	// Random is a source of random bytes; crypto/rand.Reader when nil.
+	Random io.Reader
 }
 
 // Check compares the locations and changes nothing. The report's Err says
@@ -51,6 +55,9 @@ func Repair(ctx context.Context, repo *repository.Repository, options Options) (
 	if err := w.findDamaged(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.recordLost(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.repairManifests(ctx); err != nil {
 		return nil, err
 	}
@@ -71,6 +78,9 @@ type work struct {
 
 // begin surveys the repository and writes the report of what is wrong.
 func begin(ctx context.Context, repo *repository.Repository, options Options) (*work, error) {
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
 	surveyor, err := survey.New(repo.Set, repo.Root)
 	if err != nil {
 		return nil, err
@@ -142,22 +152,9 @@ func (w *work) describeLocation(i int, header repository.HeaderState, row *Locat
 	}
 }
 
-// lost returns the chunks in use of which no reachable location has a good
-// copy.
-func (w *work) lost() map[survey.Key]bool {
-	lost := map[survey.Key]bool{}
-	reachable := w.reachable()
-	for key, c := range w.survey.InUse {
-		if c.Present&reachable == 0 {
-			lost[key] = true
-		}
-	}
-	return lost
-}
-
 // findDamaged names the objects that can't be read whole.
 func (w *work) findDamaged(ctx context.Context) error {
-	damaged, err := w.surveyor.Users(ctx, w.survey, w.lost())
+	damaged, err := w.surveyor.Users(ctx, w.survey, w.lostChunks())
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ type Report struct {
 	// Damaged names the objects, or manifests whose object's name can't be
 	// read, that have data missing from every reachable location.
 	Damaged []string
+	// Replaceable says that putting a damaged object again replaces what is
+	// corrupt of it.
+	Replaceable bool
 	// Foreign names the locations that hold another key header.
 	Foreign []string
 }
@@ -63,8 +66,12 @@ var ErrDiffer = errors.New("locations differ; run 'pcctl repair'")
 // Err returns nil when every location was reached and all hold everything.
 func (r *Report) Err() error {
 	if n := len(r.Damaged); n > 0 {
+		otherwise := "run 'pcctl repair --verify' and put it again"
+		if r.Replaceable {
+			otherwise = "put it again"
+		}
 		return fmt.Errorf("%d damaged: data is missing from every reachable location; "+
-			"bring back a location that has it", n)
+			"bring back a location that has it, or %s", n, otherwise)
 	}
 	for _, l := range r.Locations {
 		// Running repair again doesn't help a location that just refused it.

@@ -1,0 +1,104 @@
+// Package lost keeps the record of lost chunks: those of which repair found
+// corrupt copies and no good one.
+//
+// A writer leaves a location alone that has a chunk of the right name and size,
+// as it would send the same bytes. For a lost chunk that is wrong, so a writer
+// sends the chunks that the record lists whatever the locations seem to have.
+// The bytes of a chunk follow from its name: writing one can only mend, and
+// mends every object that needs it. So the record is no more than a hint. An
+// entry too many costs a transfer, and one that is missing leaves things as
+// they were. Garbage collection doesn't look at it.
+//
+// The format is written down in docs/formats.md.
+package lost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/record"
+)
+
+// ErrCorrupt means that a blob isn't an authentic record of lost chunks of this
+// cluster.
+var ErrCorrupt = errors.New("record of lost chunks is corrupt")
+
+// Key is a chunk's blob ID.
+type Key = [blob.IDSize]byte
+
+// Chunks is a set of chunks.
+type Chunks = map[Key]bool
+
+// Keeper reads and writes the records of one cluster.
+type Keeper struct {
+	set    *quorum.Set
+	sealer *record.Sealer
+}
+
+// NewKeeper returns a Keeper of the records at the set's locations.
+func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
+	sealer, err := record.NewSealer(root, magic, keys.PurposeLostRecordName)
+	if err != nil {
+		return nil, err
+	}
+	return &Keeper{set: set, sealer: sealer}, nil
+}
+
+// Listed returns the chunks in the record of any location that answers. A record
+// that fails authentication is passed over.
+func (k *Keeper) Listed(ctx context.Context) (Chunks, error) {
+	listed := Chunks{}
+	for _, reply := range k.set.GetEach(ctx, k.sealer.Name(), maxBlob) {
+		if reply.Err != nil {
+			continue
+		}
+		if chunks, err := k.open(reply.Data); err == nil {
+			maps.Copy(listed, chunks)
+		}
+	}
+	return listed, ctx.Err()
+}
+
+// Write makes chunks the content of the record at one location, where it outlasts
+// a power cut once Write has returned nil. No chunks leave no record there.
+func (k *Keeper) Write(ctx context.Context, location blob.Location, chunks Chunks, random io.Reader) error {
+	stored, err := location.Get(ctx, k.sealer.Name(), nil, maxBlob)
+	switch absent := errors.Is(err, blob.ErrNotFound); {
+	case absent && len(chunks) == 0:
+		return nil
+	case err != nil && !absent && !errors.Is(err, blob.ErrTooLarge):
+		return fmt.Errorf("reading the record of lost chunks: %w", err)
+	case err == nil:
+		if found, err := k.open(stored); err == nil && len(chunks) > 0 && maps.Equal(found, chunks) {
+			return nil
+		}
+	}
+	if err := k.replace(ctx, location, chunks, random); err != nil {
+		return fmt.Errorf("writing the record of lost chunks: %w", err)
+	}
+	return nil
+}
+
+// replace writes or removes the record at a location.
+func (k *Keeper) replace(ctx context.Context, location blob.Location, chunks Chunks, random io.Reader) error {
+	if len(chunks) == 0 {
+		if err := location.Delete(ctx, k.sealer.Name()); err != nil {
+			return err
+		}
+		return location.Flush(ctx)
+	}
+	sealed, err := k.sealer.Seal(appendChunks(nil, chunks), random)
+	if err != nil {
+		return err
+	}
+	if err := location.Put(ctx, k.sealer.Name(), sealed); err != nil {
+		return err
+	}
+	return location.Flush(ctx)
+}
