@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -64,6 +65,8 @@ type pending struct {
 
 	mu   sync.Mutex
 	refs []chunk.Ref
+	// err is why the source can't be stored.
+	err error
 
 	// earlier is what was found before the manifest was written.
 	earlier  newest.Result
@@ -85,6 +88,22 @@ func (p *pending) chunkStored(index int, ref chunk.Ref) {
 	p.refs[index] = ref
 	p.mu.Unlock()
 	p.batch.add(-1)
+}
+
+// fail notes why a source can't be stored. The first reason stays.
+func (p *pending) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = &SourceError{p.source.Name, err}
+	}
+}
+
+// failed returns why a source can't be stored, or nil.
+func (p *pending) failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
 }
 
 // commitBatches commits one batch after the other.
@@ -113,6 +132,13 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	b.objects = slices.DeleteFunc(b.objects, func(p *pending) bool {
+		err := p.failed()
+		if err != nil {
+			w.failed = append(w.failed, err)
+		}
+		return err != nil
+	})
 	if len(b.objects) == 0 {
 		return nil
 	}

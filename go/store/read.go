@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -83,20 +84,20 @@ func (e *lostChunkError) Error() string {
 
 func (e *lostChunkError) Unwrap() error { return e.err }
 
-// fetch reads a chunk into a buffer, from the first location that has an
-// authentic copy, and returns its plaintext, which shares the buffer's memory.
-func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buffer []byte) ([]byte, error) {
+// fetch reads a chunk, from the first location that has an authentic copy, and
+// returns its plaintext, which is in the buffer.
+func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buffer *buffer) ([]byte, error) {
 	ref := m.Chunks[index]
 	var plaintext []byte
 	verify := func(sealed []byte) error {
 		var err error
-		plaintext, err = s.chunks.Open(ref, sealed)
+		plaintext, err = s.chunks.Open(buffer.plaintext, ref, sealed)
 		if err == nil && len(plaintext) != m.ChunkSize(index) {
 			err = chunk.ErrCorrupt
 		}
 		return err
 	}
-	if _, err := s.set.Get(ctx, s.chunks.Name(ref), buffer, int64(chunk.MaxBlob), verify); err != nil {
+	if _, err := s.set.Get(ctx, s.chunks.Name(ref), buffer.sealed, int64(chunk.MaxBlob), verify); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			return nil, ctxErr
 		}
@@ -112,6 +113,9 @@ func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buff
 func (s *Store) anyOrder(ctx context.Context, m *manifest.Manifest, w io.WriterAt, progress Progress) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(s.options.Workers)
+	// Several writes to one file wait for each other in the system, spinning:
+	// waiting here leaves the processor to those who decrypt.
+	var writing sync.Mutex
 	for index := range m.Chunks {
 		buffer, err := s.buffers.take(groupCtx)
 		if err != nil {
@@ -123,7 +127,10 @@ func (s *Store) anyOrder(ctx context.Context, m *manifest.Manifest, w io.WriterA
 			if err != nil {
 				return err
 			}
-			if _, err := w.WriteAt(plaintext, int64(index)*chunk.Size); err != nil {
+			writing.Lock()
+			_, err = w.WriteAt(plaintext, int64(index)*chunk.Size)
+			writing.Unlock()
+			if err != nil {
 				return fmt.Errorf("writing the content: %w", err)
 			}
 			progress.Done(int64(len(plaintext)))
@@ -168,8 +175,9 @@ func (s *Store) inOrder(ctx context.Context, m *manifest.Manifest, w io.Writer, 
 
 // piece is a chunk that was read ahead.
 type piece struct {
-	buffer, plaintext []byte
-	err               error
+	buffer    *buffer
+	plaintext []byte
+	err       error
 }
 
 // readAhead starts to fetch the chunks of an object, as many at once as there

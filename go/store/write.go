@@ -25,13 +25,17 @@ const (
 	batchBytes   = 256 << 20
 )
 
+// UnknownSize is the Size of a source that tells it only by ending.
+const UnknownSize = -1
+
 // Source is something to be stored as an object.
 type Source struct {
 	// Name is the object's name.
 	Name string
-	// Open returns the content. It is called once, and its result closed.
+	// Open returns the content. It is called once, by any goroutine, and its
+	// result closed.
 	Open func() (io.ReadCloser, error)
-	// Size is the expected size in bytes, for the progress alone; the
+	// Size is the expected size in bytes, or UnknownSize for a stream. The
 	// content may turn out longer or shorter.
 	Size int64
 	// FileTime and FileMode describe the file that the content comes from;
@@ -82,7 +86,7 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 	group, ctx := errgroup.WithContext(ctx)
 	w := &writer{store: s, avoid: avoid, lost: lost, progress: progress, stored: stored,
 		jobs: make(chan job), batches: make(chan *batch)}
-	group.Go(func() error { return w.readSources(ctx, sources) })
+	group.Go(func() error { return w.handOut(ctx, sources) })
 	for range s.options.Workers {
 		group.Go(func() error { return w.work(ctx) })
 	}
@@ -93,9 +97,8 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 	return errors.Join(w.failed...)
 }
 
-// writer is one PutAll at work: a goroutine reads sources and cuts them into
-// chunks, several seal and store chunks, and one commits batches of objects
-// whose chunks are stored.
+// writer is one PutAll at work: a goroutine hands out the sources, several read,
+// seal and store them, and one commits batches of objects whose chunks are stored.
 type writer struct {
 	store    *Store
 	avoid    map[grace.Key]bool
@@ -104,20 +107,16 @@ type writer struct {
 	stored   func(Object)
 	jobs     chan job
 	batches  chan *batch
-	// failed belongs to the goroutine that reads the sources.
+	// failed belongs to the goroutine that commits.
 	failed []error
 }
 
-// job is one chunk to be stored: n bytes of plaintext in a buffer.
-type job struct {
-	buffer []byte
-	n      int
-	object *pending
-	index  int
-}
+// job is a part of the work that one goroutine does. One that was handed out is
+// done, if only by failing at once, even when the context has ended.
+type job func(ctx context.Context) error
 
-// readSources cuts every source into chunks and gathers batches.
-func (w *writer) readSources(ctx context.Context, sources iter.Seq[Source]) error {
+// handOut gathers batches of sources and hands the sources out as jobs.
+func (w *writer) handOut(ctx context.Context, sources iter.Seq[Source]) error {
 	defer close(w.batches)
 	defer close(w.jobs)
 	current := newBatch()
@@ -131,18 +130,12 @@ func (w *writer) readSources(ctx context.Context, sources iter.Seq[Source]) erro
 			current = newBatch()
 		}
 		p := &pending{source: source, batch: current}
-		err := w.readSource(ctx, p)
-		var unreadable *SourceError
-		if errors.As(err, &unreadable) {
-			w.failed = append(w.failed, err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
 		current.objects = append(current.objects, p)
 		current.names[source.Name] = true
-		current.bytes += p.size
+		current.bytes += max(source.Size, 0)
+		if err := w.handOutSource(ctx, p); err != nil {
+			return err
+		}
 	}
 	return w.handOver(ctx, current)
 }
@@ -158,46 +151,17 @@ func (w *writer) handOver(ctx context.Context, b *batch) error {
 	}
 }
 
-// readSource cuts one source into chunks and hands them to the workers.
-func (w *writer) readSource(ctx context.Context, p *pending) error {
-	w.progress.Expect(p.source.Size)
-	if err := ValidName(p.source.Name); err != nil {
-		return &SourceError{p.source.Name, err}
-	}
-	content, err := p.source.Open()
-	if err != nil {
-		return &SourceError{p.source.Name, err}
-	}
-	defer content.Close()
-	for index := 0; ; index++ {
-		buffer, err := w.store.buffers.take(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := io.ReadFull(content, buffer[chunk.HeaderSize:chunk.HeaderSize+chunk.Size])
-		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if n == 0 || (err != nil && !end) {
-			w.store.buffers.give(buffer)
-		}
-		if err != nil && !end {
-			return &SourceError{p.source.Name, fmt.Errorf("reading the content: %w", err)}
-		}
-		if n > 0 {
-			p.grow(n)
-			select {
-			case w.jobs <- job{buffer, n, p, index}:
-			case <-ctx.Done():
-				w.store.buffers.give(buffer)
-				return ctx.Err()
-			}
-		}
-		if end {
-			return nil
-		}
+// give hands out a job, which settles what it was counted for in its batch.
+func (w *writer) give(ctx context.Context, j job) error {
+	select {
+	case w.jobs <- j:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-// work seals and stores chunks until there are no more.
+// work does jobs until there are no more.
 func (w *writer) work(ctx context.Context) error {
 	for {
 		select {
@@ -205,24 +169,21 @@ func (w *writer) work(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			ref, err := w.storeChunk(ctx, j)
-			w.store.buffers.give(j.buffer)
-			if err != nil {
-				return fmt.Errorf("%s: %w", j.object.source.Name, err)
+			if err := j(ctx); err != nil {
+				return err
 			}
-			j.object.chunkStored(j.index, ref)
-			w.progress.Done(int64(j.n))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// storeChunk stores a chunk under its first generation that the collector has
-// no eye on, at every location that doesn't have it yet.
-func (w *writer) storeChunk(ctx context.Context, j job) (chunk.Ref, error) {
+// storeChunk stores the n bytes of plaintext in the buffer, which have the given
+// ID, as an object's chunk, under its first generation that the collector has no eye on,
+// at every location that doesn't have it yet.
+func (w *writer) storeChunk(ctx context.Context, p *pending, index int, buffer *buffer, n int, id chunk.ID) error {
 	sealer := w.store.chunks
-	ref := chunk.Ref{ID: sealer.ID(j.buffer[chunk.HeaderSize : chunk.HeaderSize+j.n])}
+	ref := chunk.Ref{ID: id}
 	name := sealer.Name(ref)
 	for {
 		if _, listed := w.avoid[name.ID]; !listed {
@@ -231,8 +192,13 @@ func (w *writer) storeChunk(ctx context.Context, j job) (chunk.Ref, error) {
 		ref.Generation++
 		name = sealer.Name(ref)
 	}
-	sealed := sealer.Seal(name, j.buffer, j.n)
-	return ref, w.putChunk(ctx, name, sealed)
+	sealed := sealer.Seal(buffer.sealed, name, buffer.plaintext[:n])
+	if err := w.putChunk(ctx, name, sealed); err != nil {
+		return fmt.Errorf("%s: %w", p.source.Name, err)
+	}
+	p.chunkStored(index, ref)
+	w.progress.Done(int64(n))
+	return nil
 }
 
 // putChunk writes a chunk to every location that doesn't have it yet, or to all

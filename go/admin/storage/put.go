@@ -226,7 +226,7 @@ func (p *putting) sources(ctx context.Context, uploads []upload) func(yield func
 		for _, u := range uploads {
 			switch {
 			case u.info == nil:
-				source := store.Source{Name: u.name, Open: func() (io.ReadCloser, error) {
+				source := store.Source{Name: u.name, Size: store.UnknownSize, Open: func() (io.ReadCloser, error) {
 					return io.NopCloser(files.Reader(ctx, p.group.env.Stdin)), nil
 				}}
 				if !yield(source) {
@@ -280,7 +280,7 @@ func fileSource(ctx context.Context, u upload) store.Source {
 			FileMode: u.info.Mode().Perm(),
 		}
 	}
-	return store.Source{Name: u.name, Open: func() (io.ReadCloser, error) {
+	return store.Source{Name: u.name, Size: store.UnknownSize, Open: func() (io.ReadCloser, error) {
 		file, err := os.Open(u.path)
 		if err != nil {
 			return nil, err

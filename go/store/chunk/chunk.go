@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"sync"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -90,6 +91,29 @@ func (s *Sealer) ID(plaintext []byte) ID {
 	return id
 }
 
+// readPiece is how much Read reads before it hashes: little enough to be still in
+// the processor's cache.
+const readPiece = 256 << 10
+
+// Read reads up to Size bytes of plaintext into buf and returns their number and
+// their ID. buf must have that length. The error is that of io.ReadFull.
+func (s *Sealer) Read(r io.Reader, buf []byte) (n int, id ID, err error) {
+	mac := s.ids.Get().(hash.Hash)
+	defer s.ids.Put(mac)
+	mac.Reset()
+	for n < Size && err == nil {
+		var got int
+		got, err = io.ReadFull(r, buf[n:min(n+readPiece, Size)])
+		mac.Write(buf[n : n+got])
+		n += got
+	}
+	if errors.Is(err, io.EOF) && n > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	mac.Sum(id[:0])
+	return n, id, err
+}
+
 // Name returns the blob name under which a copy of a chunk is stored.
 func (s *Sealer) Name(ref Ref) blob.Name {
 	mac := s.names.Get().(hash.Hash)
@@ -104,26 +128,29 @@ func (s *Sealer) Name(ref Ref) blob.Name {
 	return name
 }
 
-// Seal seals in place the n bytes of plaintext that stand at
-// buffer[HeaderSize:], and returns the blob, which begins where buffer does.
-// The buffer's capacity must be at least n+Overhead.
-func (s *Sealer) Seal(name blob.Name, buffer []byte, n int) []byte {
-	copy(buffer[:HeaderSize], magic)
-	plaintext := buffer[HeaderSize : HeaderSize+n]
-	return s.aead.Seal(buffer[:HeaderSize], nonce(name), plaintext, associated(name))
+// Seal seals a plaintext of 1 to Size bytes and returns the blob, in dst's memory
+// when its capacity is at least len(plaintext)+Overhead. The plaintext must not
+// overlap dst's memory, unless it begins HeaderSize bytes after it: then it is
+// sealed in place.
+func (s *Sealer) Seal(dst []byte, name blob.Name, plaintext []byte) []byte {
+	return s.aead.Seal(append(dst[:0], magic...), nonce(name), plaintext, associated(name))
 }
 
 // Open authenticates a blob that was read under the given name as the chunk
-// that ref stands for, decrypts it in place and returns the plaintext, which
-// shares the blob's memory. The blob's bytes are lost even when it fails. Any
-// fault is ErrCorrupt.
-func (s *Sealer) Open(ref Ref, sealed []byte) ([]byte, error) {
+// that ref stands for and returns its plaintext, in dst's memory when its capacity
+// is enough. dst's memory must not overlap the blob; when dst is nil, the blob is
+// decrypted in place and its bytes are lost even when that fails. Any fault is
+// ErrCorrupt.
+func (s *Sealer) Open(dst []byte, ref Ref, sealed []byte) ([]byte, error) {
 	if len(sealed) < Overhead || len(sealed) > MaxBlob || string(sealed[:HeaderSize]) != magic {
 		return nil, ErrCorrupt
 	}
 	name := s.Name(ref)
 	ciphertext := sealed[HeaderSize:]
-	plaintext, err := s.aead.Open(ciphertext[:0], nonce(name), ciphertext, associated(name))
+	if dst == nil {
+		dst = ciphertext
+	}
+	plaintext, err := s.aead.Open(dst[:0], nonce(name), ciphertext, associated(name))
 	if err != nil {
 		return nil, ErrCorrupt
 	}

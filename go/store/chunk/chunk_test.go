@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/keys"
@@ -32,11 +34,9 @@ func newSealer(t testing.TB) *chunk.Sealer {
 	return s
 }
 
-// seal seals a copy of a plaintext.
+// seal seals a plaintext.
 func seal(s *chunk.Sealer, ref chunk.Ref, plaintext []byte) []byte {
-	buffer := make([]byte, len(plaintext)+chunk.Overhead)
-	copy(buffer[chunk.HeaderSize:], plaintext)
-	return s.Seal(s.Name(ref), buffer, len(plaintext))
+	return s.Seal(nil, s.Name(ref), plaintext)
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -48,10 +48,72 @@ func TestRoundTrip(t *testing.T) {
 		if len(sealed) != size+chunk.Overhead {
 			t.Errorf("sealed %d bytes to %d, want %d", size, len(sealed), size+chunk.Overhead)
 		}
-		opened, err := s.Open(ref, sealed)
+		opened, err := s.Open(nil, ref, sealed)
 		if err != nil || !bytes.Equal(opened, plaintext) {
 			t.Errorf("%d bytes didn't come back: %v", size, err)
 		}
+	}
+}
+
+// TestMemory seals and opens in place and in memory that is handed in.
+func TestMemory(t *testing.T) {
+	s := newSealer(t)
+	plaintext := bytes.Repeat([]byte("content "), 1000)
+	ref := chunk.Ref{ID: s.ID(plaintext)}
+	want := seal(s, ref, plaintext)
+
+	buffer := make([]byte, chunk.MaxBlob)
+	if got := s.Seal(buffer, s.Name(ref), plaintext); &got[0] != &buffer[0] || !bytes.Equal(got, want) {
+		t.Error("a chunk that was sealed to a buffer differs, or isn't in it")
+	}
+	clear(buffer)
+	inPlace := buffer[chunk.HeaderSize:][:copy(buffer[chunk.HeaderSize:], plaintext)]
+	sealed := s.Seal(buffer, s.Name(ref), inPlace)
+	if &sealed[0] != &buffer[0] || !bytes.Equal(sealed, want) {
+		t.Error("a chunk that was sealed in place differs, or isn't there")
+	}
+
+	other := make([]byte, 0, len(plaintext))
+	opened, err := s.Open(other, ref, sealed)
+	if err != nil || &opened[0] != &other[:1][0] || !bytes.Equal(opened, plaintext) {
+		t.Errorf("a chunk that was opened to a buffer differs, or isn't in it: %v", err)
+	}
+	if !bytes.Equal(sealed, want) {
+		t.Error("opening to a buffer changed the blob")
+	}
+	opened, err = s.Open(nil, ref, sealed)
+	if err != nil || &opened[0] != &sealed[chunk.HeaderSize] || !bytes.Equal(opened, plaintext) {
+		t.Errorf("a chunk that was opened in place differs, or isn't there: %v", err)
+	}
+}
+
+func TestRead(t *testing.T) {
+	s := newSealer(t)
+	content := bytes.Repeat([]byte{1, 2, 3}, chunk.Size/3+10)
+	buf := make([]byte, chunk.Size)
+	for _, c := range []struct {
+		size, want int
+		err        error
+	}{
+		{0, 0, io.EOF},
+		{1, 1, io.ErrUnexpectedEOF},
+		{256 << 10, 256 << 10, io.ErrUnexpectedEOF},
+		{chunk.Size - 1, chunk.Size - 1, io.ErrUnexpectedEOF},
+		{chunk.Size, chunk.Size, nil},
+		{chunk.Size + 1, chunk.Size, nil},
+	} {
+		n, id, err := s.Read(iotest.HalfReader(bytes.NewReader(content[:c.size])), buf)
+		if n != c.want || !errors.Is(err, c.err) {
+			t.Errorf("of %d bytes, %d were read, %v; want %d, %v", c.size, n, err, c.want, c.err)
+		}
+		if !bytes.Equal(buf[:n], content[:n]) || id != s.ID(content[:n]) {
+			t.Errorf("of %d bytes, others were read, or the ID is wrong", c.size)
+		}
+	}
+	broken := errors.New("broken")
+	r := io.MultiReader(bytes.NewReader(content[:300<<10]), iotest.ErrReader(broken))
+	if n, _, err := s.Read(r, buf); n != 300<<10 || !errors.Is(err, broken) {
+		t.Errorf("a reader that fails after 300 KiB: %d bytes, %v", n, err)
 	}
 }
 
@@ -77,14 +139,14 @@ func TestEveryAlteredByteIsCorrupt(t *testing.T) {
 	for i := range sealed {
 		altered := bytes.Clone(sealed)
 		altered[i] ^= 1
-		if _, err := s.Open(ref, altered); !errors.Is(err, chunk.ErrCorrupt) {
+		if _, err := s.Open(nil, ref, altered); !errors.Is(err, chunk.ErrCorrupt) {
 			t.Errorf("byte %d altered: error %v, want ErrCorrupt", i, err)
 		}
-		if _, err := s.Open(ref, bytes.Clone(sealed[:i])); !errors.Is(err, chunk.ErrCorrupt) {
+		if _, err := s.Open(nil, ref, bytes.Clone(sealed[:i])); !errors.Is(err, chunk.ErrCorrupt) {
 			t.Errorf("cut to %d bytes: error %v, want ErrCorrupt", i, err)
 		}
 	}
-	if _, err := s.Open(ref, append(bytes.Clone(sealed), 0)); !errors.Is(err, chunk.ErrCorrupt) {
+	if _, err := s.Open(nil, ref, append(bytes.Clone(sealed), 0)); !errors.Is(err, chunk.ErrCorrupt) {
 		t.Errorf("a byte more: error %v, want ErrCorrupt", err)
 	}
 }
@@ -92,16 +154,16 @@ func TestEveryAlteredByteIsCorrupt(t *testing.T) {
 func TestSwappedChunkIsCorrupt(t *testing.T) {
 	s := newSealer(t)
 	a, b := chunk.Ref{ID: s.ID([]byte("a"))}, chunk.Ref{ID: s.ID([]byte("b"))}
-	if _, err := s.Open(a, seal(s, b, []byte("b"))); !errors.Is(err, chunk.ErrCorrupt) {
+	if _, err := s.Open(nil, a, seal(s, b, []byte("b"))); !errors.Is(err, chunk.ErrCorrupt) {
 		t.Errorf("another chunk's blob: error %v, want ErrCorrupt", err)
 	}
 	later := chunk.Ref{ID: a.ID, Generation: 1}
-	if _, err := s.Open(a, seal(s, later, []byte("a"))); !errors.Is(err, chunk.ErrCorrupt) {
+	if _, err := s.Open(nil, a, seal(s, later, []byte("a"))); !errors.Is(err, chunk.ErrCorrupt) {
 		t.Errorf("another generation's blob: error %v, want ErrCorrupt", err)
 	}
 	// A chunk sealed by a program whose memory failed: authentic, but not
 	// what the ID says.
-	if _, err := s.Open(a, seal(s, a, []byte("b"))); !errors.Is(err, chunk.ErrCorrupt) {
+	if _, err := s.Open(nil, a, seal(s, a, []byte("b"))); !errors.Is(err, chunk.ErrCorrupt) {
 		t.Errorf("content that doesn't match the ID: error %v, want ErrCorrupt", err)
 	}
 }
@@ -133,7 +195,7 @@ func TestVector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := s.Open(ref, sealed)
+	opened, err := s.Open(nil, ref, sealed)
 	if err != nil || !bytes.Equal(opened, plaintext) {
 		t.Errorf("the old blob reads as %q, %v", opened, err)
 	}
@@ -146,7 +208,7 @@ func FuzzOpen(f *testing.F) {
 	ref := chunk.Ref{ID: s.ID([]byte("seed"))}
 	f.Add(seal(s, ref, []byte("seed")))
 	f.Fuzz(func(t *testing.T, sealed []byte) {
-		opened, err := s.Open(ref, bytes.Clone(sealed))
+		opened, err := s.Open(nil, ref, bytes.Clone(sealed))
 		if err == nil && string(opened) != "seed" {
 			t.Errorf("%x opened as %q", sealed, opened)
 		}

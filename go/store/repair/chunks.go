@@ -94,7 +94,7 @@ func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.N
 	case len(sealed) != c.Size:
 		return nil, copyCorrupt, nil
 	}
-	plaintext, err := w.surveyor.Chunks.Open(c.Ref, sealed)
+	plaintext, err := w.surveyor.Chunks.Open(nil, c.Ref, sealed)
 	if err != nil {
 		return nil, copyCorrupt, nil
 	}
@@ -163,8 +163,8 @@ func (r *chunkRepair) copy(ctx context.Context, name blob.Name, c *survey.Chunk,
 			continue
 		}
 		// A location may have read into memory of its own.
-		copy(buffer[chunk.HeaderSize:], plaintext)
-		sealed := r.surveyor.Chunks.Seal(name, buffer, len(plaintext))
+		inPlace := buffer[chunk.HeaderSize:][:copy(buffer[chunk.HeaderSize:], plaintext)]
+		sealed := r.surveyor.Chunks.Seal(buffer, name, inPlace)
 		for j, lacking := range locations {
 			if !c.Present.Has(j) && !r.failed(j) {
 				r.wrote(j, lacking.Put(ctx, name, sealed))
