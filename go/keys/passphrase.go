@@ -99,5 +99,6 @@ func (a Argon2) work() uint64 {
 // the system clears the pages before anything else sees them.
 func (a Argon2) stretch(passphrase, salt []byte) []byte {
 	defer debug.FreeOSMemory()
+	preferHugePages(int(a.Memory) << 10)
 	return argon2.IDKey(passphrase, salt, uint32(a.Passes), a.Memory, a.Lanes, keySize)
 }
