@@ -69,8 +69,10 @@ type pending struct {
 	err error
 
 	// earlier is what was found before the manifest was written.
-	earlier  newest.Result
+	earlier  *manifest.Manifest
 	manifest *manifest.Manifest
+	// committed is set once a quorum of locations has the object.
+	committed bool
 }
 
 // grow adds a chunk of n bytes that is yet to be stored.
@@ -124,8 +126,7 @@ func (w *writer) commitBatches(ctx context.Context) error {
 }
 
 // commit makes the objects of a batch visible and durable: first their chunks
-// are synced, then their manifests are written and synced, then the grace
-// record is looked at once more.
+// are synced, then their manifests are written.
 func (w *writer) commit(ctx context.Context, b *batch) error {
 	select {
 	case <-b.settled:
@@ -145,26 +146,62 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 	if err := w.store.set.Flush(ctx); err != nil {
 		return err
 	}
-	if err := w.eachObject(ctx, b, w.writeManifest); err != nil {
-		return err
-	}
-	if err := w.store.set.Flush(ctx); err != nil {
-		return err
-	}
-	if err := w.checkCondemned(ctx, b); err != nil {
-		return err
+	large, err := w.commitObjects(ctx, b.objects)
+	for _, p := range large {
+		if err == nil {
+			_, err = w.commitObjects(ctx, []*pending{p})
+		}
 	}
 	for _, p := range b.objects {
-		w.stored(object(p.manifest))
+		if p.committed {
+			w.stored(object(p.manifest))
+		}
 	}
-	return nil
+	return err
 }
 
-// eachObject runs a step for all objects of a batch, several at once.
-func (w *writer) eachObject(ctx context.Context, b *batch, step func(context.Context, *pending) error) error {
+// commitObjects commits objects whose chunks are synced: their manifests are
+// written and synced, then the grace record is looked at once more.
+//
+// The manifests that they replace are kept until then. To bound the memory that
+// takes, an object that replaces one with a large manifest isn't committed
+// together with others: it is left out and returned.
+func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large []*pending, err error) {
+	var mu sync.Mutex
+	err = eachObject(ctx, objects, func(ctx context.Context, p *pending) error {
+		earlier := w.store.find(ctx, p.source.Name)
+		if earlier.Large() && len(objects) > 1 {
+			mu.Lock()
+			defer mu.Unlock()
+			large = append(large, p)
+			return nil
+		}
+		p.earlier = earlier.Manifest
+		return w.writeManifest(ctx, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(large) > 0 {
+		objects = slices.DeleteFunc(slices.Clone(objects), func(p *pending) bool { return slices.Contains(large, p) })
+	}
+	if err := w.store.set.Flush(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.checkCondemned(ctx, objects); err != nil {
+		return nil, err
+	}
+	for _, p := range objects {
+		p.committed, p.earlier = true, nil
+	}
+	return large, nil
+}
+
+// eachObject runs a step for objects, several at once.
+func eachObject(ctx context.Context, objects []*pending, step func(context.Context, *pending) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(manifestsAtOnce)
-	for _, p := range b.objects {
+	for _, p := range objects {
 		group.Go(func() error {
 			if err := step(ctx, p); err != nil {
 				return fmt.Errorf("%s: %w", p.source.Name, err)
@@ -184,15 +221,15 @@ func (w *writer) writeManifest(ctx context.Context, p *pending) error {
 	if !p.source.FileTime.IsZero() {
 		p.manifest.FileTime = p.source.FileTime.UnixNano()
 	}
-	p.earlier = w.store.find(ctx, p.source.Name)
 	return w.store.replace(ctx, p.earlier, p.manifest)
 }
 
-// replace writes a manifest with a version that is newer than the earlier one.
-func (s *Store) replace(ctx context.Context, earlier newest.Result, m *manifest.Manifest) error {
+// replace writes a manifest with a version that is newer than the earlier one,
+// if there was any.
+func (s *Store) replace(ctx context.Context, earlier, m *manifest.Manifest) error {
 	var last manifest.Version
-	if earlier.Manifest != nil {
-		last = earlier.Manifest.Version
+	if earlier != nil {
+		last = earlier.Version
 	}
 	version, err := last.Next(s.options.Now(), s.options.Random)
 	if err != nil {
@@ -207,18 +244,18 @@ func (s *Store) replace(ctx context.Context, earlier newest.Result, m *manifest.
 }
 
 // checkCondemned makes sure that no collection is deleting a chunk that the
-// batch uses. Package grace explains why that is enough.
-func (w *writer) checkCondemned(ctx context.Context, b *batch) error {
+// objects use. Package grace explains why that is enough.
+func (w *writer) checkCondemned(ctx context.Context, objects []*pending) error {
 	listed, err := w.store.keeper.ListedAtQuorum(ctx)
 	if err != nil || len(listed) == 0 {
 		return err
 	}
-	for _, p := range b.objects {
+	for _, p := range objects {
 		for _, ref := range p.refs {
 			if !listed[w.store.chunks.Name(ref).ID] {
 				continue
 			}
-			if err := w.eachObject(ctx, b, w.putBack); err != nil {
+			if err := eachObject(ctx, objects, w.putBack); err != nil {
 				return fmt.Errorf("%w; its earlier version could not be put back: %w", ErrCollected, err)
 			}
 			return errors.Join(fmt.Errorf("%s: %w", p.source.Name, ErrCollected), w.store.set.Flush(ctx))
@@ -235,10 +272,10 @@ func (w *writer) putBack(ctx context.Context, p *pending) error {
 		return nil
 	}
 	restored := &manifest.Manifest{Name: p.source.Name, Deleted: true}
-	if p.earlier.Manifest != nil {
-		*restored = *p.earlier.Manifest
+	if p.earlier != nil {
+		*restored = *p.earlier
 	}
-	return w.store.replace(ctx, newest.Result{Manifest: p.manifest}, restored)
+	return w.store.replace(ctx, p.manifest, restored)
 }
 
 // Remove deletes an object: it writes a tombstone, so that a location that
@@ -253,7 +290,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		return s.completeRemoval(ctx, name, result)
 	}
 	tombstone := &manifest.Manifest{Name: name, Deleted: true}
-	if err := s.replace(ctx, result, tombstone); err != nil {
+	if err := s.replace(ctx, result.Manifest, tombstone); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return s.set.Flush(ctx)

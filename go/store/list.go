@@ -36,19 +36,17 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Object, error) {
 	group.SetLimit(manifestsRead)
 	for _, name := range names {
 		group.Go(func() error {
-			result := newest.Find(ctx, s.set, s.manifests, name)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err := result.Err(); err != nil {
-				unreadable++
-				example = err
-			} else if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
-				objects = append(objects, object(result.Manifest))
-			}
-			return nil
+			s.finder.Visit(ctx, name, func(result newest.Result) {
+				mu.Lock()
+				defer mu.Unlock()
+				if err := result.Err(); err != nil {
+					unreadable++
+					example = err
+				} else if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
+					objects = append(objects, object(result.Manifest))
+				}
+			})
+			return ctx.Err()
 		})
 	}
 	if err := group.Wait(); err != nil {

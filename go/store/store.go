@@ -85,6 +85,7 @@ type Store struct {
 	set       *quorum.Set
 	chunks    *chunk.Sealer
 	manifests *manifest.Sealer
+	finder    *newest.Finder
 	keeper    *grace.Keeper
 	lost      *lost.Keeper
 	buffers   *buffers
@@ -125,7 +126,8 @@ func New(set *quorum.Set, root *keys.Root, options Options) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		set: set, chunks: chunks, manifests: manifests, keeper: keeper, lost: lost,
+		set: set, chunks: chunks, manifests: manifests,
+		finder: newest.NewFinder(set, manifests), keeper: keeper, lost: lost,
 		buffers: newBuffers(options.Workers + 1), options: options,
 	}, nil
 }
@@ -170,7 +172,7 @@ func object(m *manifest.Manifest) Object {
 
 // find returns what the locations hold of the named object.
 func (s *Store) find(ctx context.Context, name string) newest.Result {
-	return newest.Find(ctx, s.set, s.manifests, s.manifests.BlobName(name))
+	return s.finder.Find(ctx, s.manifests.BlobName(name))
 }
 
 // newest returns the newest version of an object, which may be a tombstone, or
@@ -196,6 +198,8 @@ func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
 	if err == nil && !result.Live() {
 		return newest.Result{}, fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
+	// A large object's takes memory for as long as the object is read.
+	result.Blob = nil
 	return result, err
 }
 

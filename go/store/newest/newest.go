@@ -3,13 +3,11 @@
 package newest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"powercloud.unidatum.com/go/blob"
-	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/manifest"
 )
 
@@ -58,43 +56,6 @@ type Result struct {
 	Copies []Copy
 }
 
-// Find reads the manifest with the given name at every location.
-func Find(ctx context.Context, set *quorum.Set, sealer *manifest.Sealer, name blob.Name) Result {
-	replies := set.GetEach(ctx, name, manifest.MaxBlob)
-	result := Result{Copies: make([]Copy, len(replies))}
-	for i, reply := range replies {
-		found := &result.Copies[i]
-		found.Location = reply.Location
-		switch {
-		case errors.Is(reply.Err, blob.ErrNotFound):
-			found.State = Missing
-			continue
-		case errors.Is(reply.Err, blob.ErrTooLarge):
-			found.State, found.Err = Corrupt, manifest.ErrCorrupt
-			continue
-		case reply.Err != nil:
-			found.State, found.Err = Unreachable, reply.Err
-			continue
-		}
-		m, err := sealer.Open(name, reply.Data)
-		if err != nil {
-			found.State, found.Err = Corrupt, err
-			continue
-		}
-		found.State, found.Version = Current, m.Version
-		if result.Manifest == nil || m.Version.Compare(result.Manifest.Version) > 0 {
-			result.Manifest, result.Blob = m, reply.Data
-		}
-	}
-	for i := range result.Copies {
-		found := &result.Copies[i]
-		if found.State == Current && found.Version != result.Manifest.Version {
-			found.State = Stale
-		}
-	}
-	return result
-}
-
 // Err returns nil when a version was found; ErrNotFound when every location
 // answered that it has none; and otherwise an error that names the locations
 // that might have it: unreachable is not the same as not found.
@@ -118,6 +79,10 @@ func (r Result) Err() error {
 func (r Result) Live() bool {
 	return r.Manifest != nil && !r.Manifest.Deleted
 }
+
+// Large reports whether the newest version's manifest is so large that few like
+// it should be in memory at a time.
+func (r Result) Large() bool { return len(r.Blob) > smallManifest }
 
 // Behind counts the locations that answered without the newest version.
 func (r Result) Behind() int {

@@ -7,7 +7,6 @@ import (
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/manifest"
-	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/repository"
 )
 
@@ -16,7 +15,7 @@ import (
 func (w *work) repairManifests(ctx context.Context) error {
 	for _, name := range w.survey.Differing {
 		// Found again: it may have been written since the survey.
-		found := newest.Find(ctx, w.repo.Set, w.surveyor.Manifests, name)
+		found := w.surveyor.Finder.Find(ctx, name)
 		if err := ctx.Err(); err != nil {
 			return err
 		}

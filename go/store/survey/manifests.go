@@ -52,15 +52,15 @@ func (v *Surveyor) eachManifest(ctx context.Context, failed []error, visit func(
 	group.SetLimit(atOnce)
 	for _, name := range names {
 		group.Go(func() error {
-			result := newest.Find(ctx, v.Set, v.Manifests, name)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			visit(name, result)
-			v.done(1)
-			return nil
+			v.Finder.Visit(ctx, name, func(result newest.Result) {
+				if ctx.Err() == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					visit(name, result)
+					v.done(1)
+				}
+			})
+			return ctx.Err()
 		})
 	}
 	return group.Wait()

@@ -77,6 +77,7 @@ type Surveyor struct {
 	Set       *quorum.Set
 	Chunks    *chunk.Sealer
 	Manifests *manifest.Sealer
+	Finder    *newest.Finder
 	// Expect and Done are told the number of manifests that are to be read
 	// and that were read.
 	Expect, Done func(n int64)
@@ -93,7 +94,8 @@ func New(set *quorum.Set, root *keys.Root) (*Surveyor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Surveyor{Set: set, Chunks: chunks, Manifests: manifests}, nil
+	finder := newest.NewFinder(set, manifests)
+	return &Surveyor{Set: set, Chunks: chunks, Manifests: manifests, Finder: finder}, nil
 }
 
 // Take lists every location and reads every manifest. The manifests are read

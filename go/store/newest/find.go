@@ -1,0 +1,155 @@
+package newest
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/semaphore"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/store/manifest"
+)
+
+const (
+	// smallManifest is the size of the manifests that are read from all
+	// locations at once and without regard to memory, in bytes: those of
+	// objects of up to 28 GiB or so.
+	smallManifest = 256 << 10
+	// growth is by how much the limit grows when a manifest turns out larger.
+	// What a location says of a size isn't relied on.
+	growth = 8
+	// memory is what larger manifests may take at a time, in bytes. One that
+	// takes more is read while no other is.
+	memory = 256 << 20
+	// copies is how often a manifest may be in memory while it is read: as a
+	// blob and opened, both of the newest so far and of the next location's.
+	copies = 4
+)
+
+// Finder reads the manifests of one cluster at a set's locations. It may be used
+// by several goroutines at once; the memory that large manifests take is bounded
+// for all of them together.
+type Finder struct {
+	set    *quorum.Set
+	sealer *manifest.Sealer
+	memory *semaphore.Weighted
+}
+
+// NewFinder returns a Finder of a cluster's manifests.
+func NewFinder(set *quorum.Set, sealer *manifest.Sealer) *Finder {
+	return &Finder{set: set, sealer: sealer, memory: semaphore.NewWeighted(memory)}
+}
+
+// Find reads the manifest with the given name at every location. Once ctx is
+// done, locations count as unreachable.
+func (f *Finder) Find(ctx context.Context, name blob.Name) Result {
+	var result Result
+	f.Visit(ctx, name, func(found Result) { result = found })
+	return result
+}
+
+// Visit is Find for callers that look at many manifests at once: what use is
+// called with counts as memory in use until it returns. It must not visit
+// another manifest itself, and keep nothing of a large one.
+func (f *Finder) Visit(ctx context.Context, name blob.Name, use func(Result)) {
+	found := finding{sealer: f.sealer, name: name}
+	var larger []int
+	for i, reply := range f.set.GetEach(ctx, name, smallManifest) {
+		found.copies = append(found.copies, Copy{Location: reply.Location})
+		if errors.Is(reply.Err, blob.ErrTooLarge) {
+			larger = append(larger, i)
+			continue
+		}
+		found.answered(i, reply.Data, reply.Err)
+	}
+	var held int64
+	defer func() { f.memory.Release(held) }()
+	for limit := int64(smallManifest); len(larger) > 0 && limit < manifest.MaxBlob; {
+		// Given back before more is asked for, or two could wait for each
+		// other.
+		f.memory.Release(held)
+		limit = min(limit*growth, manifest.MaxBlob)
+		held = min(copies*limit, memory)
+		if err := f.memory.Acquire(ctx, held); err != nil {
+			held = 0
+			found.unreachable(larger, err)
+			larger = nil
+			break
+		}
+		larger = found.readLarger(ctx, larger, limit)
+	}
+	for _, i := range larger {
+		found.copies[i].State, found.copies[i].Err = Corrupt, manifest.ErrCorrupt
+	}
+	use(found.result())
+}
+
+// finding is a manifest that is being looked for.
+type finding struct {
+	sealer *manifest.Sealer
+	name   blob.Name
+	copies []Copy
+	newest *manifest.Manifest
+	blob   []byte
+}
+
+// readLarger reads the copies at some locations, up to a limit in bytes, one
+// after the other, and returns those that are larger still.
+func (f *finding) readLarger(ctx context.Context, locations []int, limit int64) []int {
+	var larger []int
+	var spare []byte
+	for _, i := range locations {
+		data, err := f.copies[i].Location.Get(ctx, f.name, spare, limit)
+		if errors.Is(err, blob.ErrTooLarge) {
+			larger = append(larger, i)
+			continue
+		}
+		spare = f.answered(i, data, err)
+	}
+	return larger
+}
+
+// answered enters the answer of the location with index i. It returns the memory
+// of a copy that is not needed any more.
+func (f *finding) answered(i int, data []byte, err error) []byte {
+	found := &f.copies[i]
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		found.State = Missing
+		return nil
+	case err != nil:
+		found.State, found.Err = Unreachable, err
+		return nil
+	}
+	m, err := f.sealer.Open(f.name, data)
+	if err != nil {
+		found.State, found.Err = Corrupt, err
+		return data
+	}
+	found.State, found.Version = Current, m.Version
+	if f.newest != nil && m.Version.Compare(f.newest.Version) <= 0 {
+		return data
+	}
+	spare := f.blob
+	f.newest, f.blob = m, data
+	return spare
+}
+
+// unreachable enters that some locations could not be asked.
+func (f *finding) unreachable(locations []int, err error) {
+	for _, i := range locations {
+		f.copies[i].State, f.copies[i].Err = Unreachable, err
+	}
+}
+
+// result compares the copies with the newest.
+func (f *finding) result() Result {
+	for i := range f.copies {
+		found := &f.copies[i]
+		if found.State == Current && found.Version != f.newest.Version {
+			found.State = Stale
+		}
+	}
+	return Result{Manifest: f.newest, Blob: f.blob, Copies: f.copies}
+}

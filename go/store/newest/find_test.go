@@ -1,0 +1,184 @@
+package newest_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/blobtest"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/keys/keystest"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
+)
+
+const object = "object"
+
+func newSealer(t *testing.T) *manifest.Sealer {
+	t.Helper()
+	sealer, err := manifest.NewSealer(keystest.First(t).Root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealer
+}
+
+// sealed returns the manifest of a version of the object with that many chunks.
+func sealed(t *testing.T, sealer *manifest.Sealer, version int64, chunks int) []byte {
+	t.Helper()
+	m := &manifest.Manifest{Name: object, Size: int64(chunks) * chunk.Size, Chunks: make([]chunk.Ref, chunks)}
+	m.Version.Time = version
+	data, err := sealer.Seal(m, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func finder(t *testing.T, sealer *manifest.Sealer, locations ...blob.Location) *newest.Finder {
+	t.Helper()
+	set, err := quorum.New(locations, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newest.NewFinder(set, sealer)
+}
+
+// serving is a location that serves one blob, or an error.
+type serving struct {
+	blob.Location
+	data []byte
+	err  error
+}
+
+func (s serving) Get(_ context.Context, _ blob.Name, buf []byte, limit int64) ([]byte, error) {
+	if s.err == nil && int64(len(s.data)) > limit {
+		return nil, blob.ErrTooLarge
+	}
+	return append(buf[:0], s.data...), s.err
+}
+
+func TestLargeManifestsAreComparedWithSmallOnes(t *testing.T) {
+	const small, large, larger = 1, 8000, 80_000
+	sealer := newSealer(t)
+	altered := sealed(t, sealer, 9, larger)
+	altered[len(altered)-1] ^= 1
+	served := []serving{
+		{data: sealed(t, sealer, 1, larger)},
+		{data: sealed(t, sealer, 3, large)},
+		{data: sealed(t, sealer, 2, small)},
+		{data: sealed(t, sealer, 3, large)},
+		{data: altered},
+		{err: blob.ErrNotFound},
+		{err: blob.ErrTooLarge},
+		{err: blobtest.ErrFault},
+	}
+	want := []newest.State{newest.Stale, newest.Current, newest.Stale, newest.Current,
+		newest.Corrupt, newest.Missing, newest.Corrupt, newest.Unreachable}
+	// In whatever order the locations come.
+	for shift := range served {
+		var locations []blob.Location
+		for i := range served {
+			locations = append(locations, served[(i+shift)%len(served)])
+		}
+		result := finder(t, sealer, locations...).Find(context.Background(), sealer.BlobName(object))
+		if result.Manifest == nil || result.Manifest.Version.Time != 3 || len(result.Manifest.Chunks) != large {
+			t.Fatalf("shifted by %d: found the wrong version", shift)
+		}
+		if m, err := sealer.Open(sealer.BlobName(object), result.Blob); err != nil || m.Version != result.Manifest.Version {
+			t.Errorf("shifted by %d: the blob isn't that of the version found", shift)
+		}
+		for i, c := range result.Copies {
+			if c.State != want[(i+shift)%len(want)] {
+				t.Errorf("shifted by %d: location %d is in state %d, want %d", shift, i, c.State, want[(i+shift)%len(want)])
+			}
+		}
+		if !result.Large() {
+			t.Errorf("a manifest of %d bytes isn't large", len(result.Blob))
+		}
+	}
+}
+
+// slow is a location that serves its blob only to those who would take the
+// largest, takes its time, and notes how many do at once.
+type slow struct {
+	blob.Location
+	data []byte
+
+	mu        sync.Mutex
+	now, most int
+}
+
+func (s *slow) Get(ctx context.Context, _ blob.Name, _ []byte, limit int64) ([]byte, error) {
+	if limit < manifest.MaxBlob {
+		return nil, blob.ErrTooLarge
+	}
+	s.count(1)
+	defer s.count(-1)
+	time.Sleep(time.Second)
+	return s.data, ctx.Err()
+}
+
+func (s *slow) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += n
+	s.most = max(s.most, s.now)
+}
+
+func TestOneOfTheLargestManifestsAtATime(t *testing.T) {
+	sealer := newSealer(t)
+	data := sealed(t, sealer, 1, 1)
+	synctest.Test(t, func(t *testing.T) {
+		at := &slow{data: data}
+		f := finder(t, sealer, at, at)
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		visiting := 0
+		for range 16 {
+			group.Go(func() {
+				f.Visit(context.Background(), sealer.BlobName(object), func(result newest.Result) {
+					mu.Lock()
+					visiting++
+					if visiting > 1 {
+						t.Error("two of the largest manifests are in memory")
+					}
+					mu.Unlock()
+					if result.Manifest == nil {
+						t.Error("a manifest was not found")
+					}
+					time.Sleep(time.Second)
+					mu.Lock()
+					visiting--
+					mu.Unlock()
+				})
+			})
+		}
+		group.Wait()
+		if at.most != 1 {
+			t.Errorf("%d of the largest manifests were read at once", at.most)
+		}
+	})
+}
+
+func TestWaitingForMemoryEndsWithTheContext(t *testing.T) {
+	sealer := newSealer(t)
+	at := &slow{data: sealed(t, sealer, 1, 1)}
+	f := finder(t, sealer, at)
+	ctx, cancel := context.WithCancel(context.Background())
+	f.Visit(context.Background(), sealer.BlobName(object), func(newest.Result) {
+		cancel()
+		if result := f.Find(ctx, sealer.BlobName(object)); result.Copies[0].State != newest.Unreachable {
+			t.Errorf("a read that was given up ended in state %d", result.Copies[0].State)
+		}
+	})
+	if result := f.Find(context.Background(), sealer.BlobName(object)); result.Manifest == nil {
+		t.Error(fmt.Errorf("after that nothing is found: %w", result.Err()))
+	}
+}
