@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
@@ -72,6 +74,8 @@ type collection struct {
 	options  Options
 	keeper   *grace.Keeper
 	surveyor *survey.Surveyor
+	// most is how many chunks can be condemned at a time.
+	most int
 }
 
 func newCollection(repo *repository.Repository, options Options) (*collection, error) {
@@ -86,7 +90,7 @@ func newCollection(repo *repository.Repository, options Options) (*collection, e
 	if p := options.Progress; p != nil {
 		surveyor.Expect, surveyor.Done = p.Expect, p.Done
 	}
-	return &collection{repo: repo, options: options, keeper: keeper, surveyor: surveyor}, nil
+	return &collection{repo: repo, options: options, keeper: keeper, surveyor: surveyor, most: grace.MaxEntries}, nil
 }
 
 func (c *collection) run(ctx context.Context) (Result, error) {
@@ -202,6 +206,7 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 			p.record.Chunks[key] = entry // See delete.
 		}
 	}
+	c.spareNewest(p)
 	for key, file := range leftovers {
 		entry, known := recorded.Leftovers[key]
 		if !known {
@@ -213,6 +218,27 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 		p.record.Leftovers[key] = entry
 	}
 	return p
+}
+
+// spareNewest leaves chunks that are due for another run when the record can't
+// hold them all as condemned, those that were due last.
+func (c *collection) spareNewest(p *plan) {
+	condemned := 0
+	for _, entry := range p.record.Chunks {
+		if entry.Condemned {
+			condemned++
+		}
+	}
+	room := max(c.most-condemned, 0)
+	if len(p.due) <= room {
+		return
+	}
+	due := slices.SortedFunc(maps.Keys(p.due), func(x, y survey.Key) int {
+		return p.record.Chunks[x].Since.Compare(p.record.Chunks[y].Since)
+	})
+	for _, key := range due[room:] {
+		delete(p.due, key)
+	}
 }
 
 // condemn records which chunks are about to be deleted, then looks at the

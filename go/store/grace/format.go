@@ -2,6 +2,7 @@ package grace
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"io"
 	"maps"
@@ -18,16 +19,19 @@ const (
 	magic         = "PCgrace1"
 	entrySize     = 32 + 8 + 1
 	flagCondemned = 1
-	// maxEntries bounds each list. More unreferenced chunks than that are
-	// recorded, and so collected, over several runs.
-	maxEntries = 2 << 20
-	maxBlob    = int64(record.Overhead + 2*(4+maxEntries*entrySize))
+	maxBlob       = int64(record.Overhead + 2*(4+MaxEntries*entrySize))
 )
+
+// MaxEntries is how many entries each list of a record holds. Of more, it holds
+// the condemned ones and then the oldest: more unreferenced chunks than that are
+// recorded, and so collected, over several runs. A collection must not condemn
+// more than that.
+const MaxEntries = 2 << 20
 
 // seal returns the blob of a record.
 func (k *Keeper) seal(record *Record, random io.Reader) ([]byte, error) {
-	content := appendEntries(nil, record.Chunks)
-	return k.sealer.Seal(appendEntries(content, record.Leftovers), random)
+	content := appendEntries(nil, record.Chunks, MaxEntries)
+	return k.sealer.Seal(appendEntries(content, record.Leftovers, MaxEntries), random)
 }
 
 // open authenticates a record's blob and parses it.
@@ -55,12 +59,37 @@ func parse(content []byte) (*Record, error) {
 	return &Record{Chunks: chunks, Leftovers: leftovers}, nil
 }
 
-// appendEntries appends a list, at most maxEntries long.
-func appendEntries(b []byte, entries map[Key]Entry) []byte {
-	sorted := slices.SortedFunc(maps.Keys(entries), func(x, y Key) int { return bytes.Compare(x[:], y[:]) })
-	if len(sorted) > maxEntries {
-		sorted = sorted[:maxEntries]
+// kept returns the keys of the entries that a list of at most so many holds, in
+// ascending order.
+func kept(entries map[Key]Entry, most int) []Key {
+	keys := slices.Collect(maps.Keys(entries))
+	compareKeys := func(x, y Key) int { return bytes.Compare(x[:], y[:]) }
+	if len(keys) > most {
+		slices.SortFunc(keys, func(x, y Key) int {
+			return cmp.Or(entries[x].compare(entries[y]), compareKeys(x, y))
+		})
+		keys = keys[:most]
 	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+// compare orders entries by how badly they are needed, those most needed first.
+// A writer must see what is condemned; and the older an entry, the more waiting
+// is lost with it.
+func (e Entry) compare(other Entry) int {
+	switch {
+	case e.Condemned && !other.Condemned:
+		return -1
+	case other.Condemned && !e.Condemned:
+		return 1
+	}
+	return e.Since.Compare(other.Since)
+}
+
+// appendEntries appends a list of at most so many entries.
+func appendEntries(b []byte, entries map[Key]Entry, most int) []byte {
+	sorted := kept(entries, most)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(sorted)))
 	for _, key := range sorted {
 		entry := entries[key]
@@ -81,7 +110,7 @@ func parseEntries(b []byte) (map[Key]Entry, []byte, error) {
 		return nil, nil, ErrCorrupt
 	}
 	count, b := int64(binary.BigEndian.Uint32(b)), b[4:]
-	if count > maxEntries || int64(len(b)) < count*entrySize {
+	if count > MaxEntries || int64(len(b)) < count*entrySize {
 		return nil, nil, ErrCorrupt
 	}
 	entries := make(map[Key]Entry, count)

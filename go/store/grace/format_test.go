@@ -76,8 +76,8 @@ func TestEveryAlteredByteIsCorrupt(t *testing.T) {
 }
 
 func TestStrictEntries(t *testing.T) {
-	good := appendEntries(nil, example().Chunks)
-	empty := appendEntries(nil, nil)
+	good := appendEntries(nil, example().Chunks, MaxEntries)
+	empty := appendEntries(nil, nil, MaxEntries)
 	swapped := bytes.Join([][]byte{good[:4], good[4+entrySize:], good[4 : 4+entrySize]}, nil)
 	repeated := bytes.Join([][]byte{good[:4], good[4 : 4+entrySize], good[4 : 4+entrySize]}, nil)
 	flagged := bytes.Clone(good)
@@ -100,17 +100,40 @@ func TestStrictEntries(t *testing.T) {
 	}
 }
 
+func TestFullListKeepsTheCondemnedThenTheOldest(t *testing.T) {
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	entries := map[Key]Entry{
+		{1}: {Since: at(3)},
+		{2}: {Since: at(9), Condemned: true},
+		{3}: {Since: at(1)},
+		{4}: {Since: at(2)},
+		{5}: {Since: at(8), Condemned: true},
+		{6}: {Since: at(1)},
+	}
+	for most, want := range [][]Key{{}, {{5}}, {{2}, {5}}, {{2}, {3}, {5}}, {{2}, {3}, {5}, {6}}, {{2}, {3}, {4}, {5}, {6}}} {
+		read, rest, err := parseEntries(appendEntries(nil, entries, most))
+		if err != nil || len(rest) != 0 || len(read) != most {
+			t.Fatalf("%d of %d entries were read as %d, %v", most, len(entries), len(read), err)
+		}
+		for _, key := range want {
+			if entry, ok := read[key]; !ok || !entry.Since.Equal(entries[key].Since) {
+				t.Errorf("of %d entries that fit, %x isn't one", most, key[0])
+			}
+		}
+	}
+}
+
 // FuzzParse feeds the parser that stands behind the authentication: it must
 // refuse or understand, and write what it understands the same way.
 func FuzzParse(f *testing.F) {
-	f.Add(appendEntries(appendEntries(nil, example().Chunks), example().Leftovers))
-	f.Add(appendEntries(appendEntries(nil, nil), nil))
+	f.Add(appendEntries(appendEntries(nil, example().Chunks, MaxEntries), example().Leftovers, MaxEntries))
+	f.Add(appendEntries(appendEntries(nil, nil, MaxEntries), nil, MaxEntries))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		record, err := parse(content)
 		if err != nil {
 			return
 		}
-		again := appendEntries(appendEntries(nil, record.Chunks), record.Leftovers)
+		again := appendEntries(appendEntries(nil, record.Chunks, MaxEntries), record.Leftovers, MaxEntries)
 		if !bytes.Equal(again, content) {
 			t.Errorf("%x was read and written as %x", content, again)
 		}
