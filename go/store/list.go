@@ -37,12 +37,18 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Object, error) {
 	for _, name := range names {
 		group.Go(func() error {
 			s.finder.Visit(ctx, name, func(result newest.Result) {
+				if ctx.Err() != nil {
+					return
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				if err := result.Err(); err != nil {
 					unreadable++
 					example = err
-				} else if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
+					return
+				}
+				s.warnOfDoubt(result)
+				if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
 					objects = append(objects, object(result.Manifest))
 				}
 			})

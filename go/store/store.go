@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -90,6 +91,8 @@ type Store struct {
 	lost      *lost.Keeper
 	buffers   *buffers
 	options   Options
+	// doubted is done once somebody was warned that too few locations answer.
+	doubted sync.Once
 }
 
 // New returns the store of the cluster with the given root key at the
@@ -195,12 +198,24 @@ func (s *Store) newest(ctx context.Context, name string) (newest.Result, error) 
 // live returns the newest version of an object that exists.
 func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
 	result, err := s.newest(ctx, name)
-	if err == nil && !result.Live() {
+	if err != nil {
+		return newest.Result{}, err
+	}
+	s.warnOfDoubt(result)
+	if !result.Live() {
 		return newest.Result{}, fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	// A large object's takes memory for as long as the object is read.
 	result.Blob = nil
-	return result, err
+	return result, nil
+}
+
+// warnOfDoubt warns, once, when so few locations could be read that a newer
+// version than the one found may exist.
+func (s *Store) warnOfDoubt(result newest.Result) {
+	if doubt := s.set.Doubt(result.Unread()); doubt != "" {
+		s.doubted.Do(func() { s.options.Warn(doubt) })
+	}
 }
 
 // silent is the Progress of those who don't want to know.

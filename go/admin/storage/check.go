@@ -108,6 +108,9 @@ func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit
 	if err != nil {
 		return err
 	}
+	if report.Doubt != "" {
+		g.warn("%s", report.Doubt)
+	}
 	if cmd.Bool("json") {
 		err = command.WriteJSON(g.env.Stdout, newReportResult(report))
 	} else {

@@ -350,3 +350,29 @@ func TestFlushDoesNotSettleWhatCameLater(t *testing.T) {
 		}
 	})
 }
+
+func TestDoubt(t *testing.T) {
+	for q, enough := range []int{1: 2, 2: 1, 3: 0} {
+		if q == 0 {
+			continue
+		}
+		set, at := three(t, q)
+		for unread := range 4 {
+			var failures []quorum.Failure
+			for _, location := range at[:unread] {
+				failures = append(failures, quorum.Failure{Location: location, Err: blobtest.ErrFault})
+			}
+			doubt := set.Doubt(failures)
+			if certain := 3-unread > enough; certain != (doubt == "") {
+				t.Errorf("with a quorum of %d and %d of 3 locations unread the doubt is %q", q, unread, doubt)
+			}
+		}
+	}
+	set, at := three(t, 0)
+	doubt := set.Doubt([]quorum.Failure{{Location: at[0], Err: blobtest.ErrFault}, {Location: at[2], Err: blobtest.ErrFull}})
+	want := "only 1 of 3 locations could be read, so there may be newer versions than theirs " +
+		"(./a: the location is down; ./c: no space left on the location)"
+	if doubt != want {
+		t.Errorf("the doubt is %q, want %q", doubt, want)
+	}
+}

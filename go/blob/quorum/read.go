@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"powercloud.unidatum.com/go/blob"
 )
@@ -92,4 +93,17 @@ func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64) []Reply 
 		}
 	}
 	return replies
+}
+
+// Doubt says why what the set's locations hold may not be the newest, when those
+// given could not be read; or nothing, when the others are enough. A write that
+// succeeded is at a quorum of locations: so many of them can't all be among the
+// ones that were not read.
+func (s *Set) Doubt(unread []Failure) string {
+	if len(unread) < s.quorum {
+		return ""
+	}
+	total := len(s.locations)
+	return fmt.Sprintf("only %d of %d locations could be read, so there may be newer versions than theirs (%s)",
+		total-len(unread), total, describe("", unread))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/manifest"
 )
 
@@ -64,10 +65,8 @@ func (r Result) Err() error {
 		return nil
 	}
 	var why []string
-	for _, c := range r.Copies {
-		if c.Err != nil {
-			why = append(why, fmt.Sprintf("%s: %v", c.Location, c.Err))
-		}
+	for _, u := range r.Unread() {
+		why = append(why, fmt.Sprintf("%s: %v", u.Location, u.Err))
 	}
 	if len(why) == 0 {
 		return ErrNotFound
@@ -78,6 +77,18 @@ func (r Result) Err() error {
 // Live reports whether the newest version is an object, not a tombstone.
 func (r Result) Live() bool {
 	return r.Manifest != nil && !r.Manifest.Deleted
+}
+
+// Unread returns the locations that didn't tell which version they have: those
+// that could not be reached, and those whose copy fails authentication.
+func (r Result) Unread() []quorum.Failure {
+	var unread []quorum.Failure
+	for _, c := range r.Copies {
+		if c.State == Unreachable || c.State == Corrupt {
+			unread = append(unread, quorum.Failure{Location: c.Location, Err: c.Err})
+		}
+	}
+	return unread
 }
 
 // Large reports whether the newest version's manifest is so large that few like

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -171,4 +172,17 @@ func TestRepairCopiesWhatItReadWhereverThatStands(t *testing.T) {
 	b.Wrap = func(_ int, location blob.Location) blob.Location { return another{location} }
 	mend(t, unlock(), false)
 	wantHealthy(t, unlock())
+}
+
+func TestCheckWithTooFewLocationsSaysWhatItCannotKnow(t *testing.T) {
+	b, unlock := cluster(t)
+	b.Spoil(1)
+	if doubt := check(t, unlock(), false).Doubt; doubt != "" {
+		t.Errorf("with two of three locations there is doubt: %s", doubt)
+	}
+	b.Spoil(2)
+	doubt := check(t, unlock(), false).Doubt
+	if !strings.Contains(doubt, "only 1 of 3") || !strings.Contains(doubt, "location-2: ") {
+		t.Errorf("with one of three locations the doubt is %q", doubt)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"io"
 	"runtime"
 
+	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/repository"
 	"powercloud.unidatum.com/go/store/survey"
@@ -121,6 +122,13 @@ func (w *work) describe() {
 		}
 		w.report.Locations = append(w.report.Locations, row)
 	}
+	var unread []quorum.Failure
+	for i, err := range s.Failed {
+		if err != nil {
+			unread = append(unread, quorum.Failure{Location: w.repo.Locations[i], Err: err})
+		}
+	}
+	w.report.Doubt = w.repo.Set.Doubt(unread)
 }
 
 // describeLocation fills the row of a location that was surveyed.

@@ -21,6 +21,9 @@ type Report struct {
 	Replaceable bool
 	// Foreign names the locations that hold another key header.
 	Foreign []string
+	// Doubt says, in a line, why newer versions may exist than those that
+	// were compared, or nothing: too few locations could be read.
+	Doubt string
 }
 
 // LocationReport is the row of one location.

@@ -35,6 +35,9 @@ type Testbed struct {
 	// Wrap, unless nil, gives what stands in for the location with an index
 	// in sets made from now on, such as one that fails.
 	Wrap func(index int, location blob.Location) blob.Location
+	// Warn is told the warnings of stores that are opened from now on; it
+	// may be nil.
+	Warn func(string)
 
 	t testing.TB
 }
@@ -89,7 +92,8 @@ func (b *Testbed) location(path string) blob.Location {
 // all. A cluster need not have been created.
 func (b *Testbed) Open(indexes ...int) *store.Store {
 	b.t.Helper()
-	s, err := store.New(b.Set(indexes...), b.Cluster.Root(b.t), store.Options{Now: func() time.Time { return b.Now }})
+	options := store.Options{Now: func() time.Time { return b.Now }, Warn: b.Warn}
+	s, err := store.New(b.Set(indexes...), b.Cluster.Root(b.t), options)
 	if err != nil {
 		b.t.Fatal(err)
 	}
