@@ -111,6 +111,11 @@ func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit
 	if report.Doubt != "" {
 		g.warn("%s", report.Doubt)
 	}
+	for _, l := range report.Locations {
+		if l.Removed > 0 {
+			g.warn("%s had %d manifests that can't be read and that no write can have stored; they were deleted", l.Location, l.Removed)
+		}
+	}
 	if cmd.Bool("json") {
 		err = command.WriteJSON(g.env.Stdout, newReportResult(report))
 	} else {

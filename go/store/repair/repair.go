@@ -59,6 +59,9 @@ func Repair(ctx context.Context, repo *repository.Repository, options Options) (
 	if err := w.recordLost(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.removeInvented(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.repairManifests(ctx); err != nil {
 		return nil, err
 	}
@@ -85,6 +88,11 @@ func begin(ctx context.Context, repo *repository.Repository, options Options) (*
 	surveyor, err := survey.New(repo.Set, repo.Root)
 	if err != nil {
 		return nil, err
+	}
+	for i, location := range repo.Locations {
+		if location.State == repository.HeaderCurrent {
+			surveyor.Members = surveyor.Members.With(i)
+		}
 	}
 	w := &work{repo: repo, surveyor: surveyor, options: options}
 	if p := options.Progress; p != nil {

@@ -34,8 +34,11 @@ type LocationReport struct {
 	Blobs int
 	// Missing, Stale and Corrupt count what was wrong.
 	Missing, Stale, Corrupt int
-	// Repaired counts what was written.
+	// Repaired counts what was written or removed.
 	Repaired int
+	// Removed counts the manifests that were removed: they could not be read,
+	// and no write can have stored them.
+	Removed int
 	// Foreign says that it holds another cluster's key header.
 	Foreign bool
 	// Err says why it could not be checked or repaired, or is nil.

@@ -20,6 +20,7 @@ import (
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/repository"
 )
 
@@ -35,6 +36,8 @@ type Testbed struct {
 	// Wrap, unless nil, gives what stands in for the location with an index
 	// in sets made from now on, such as one that fails.
 	Wrap func(index int, location blob.Location) blob.Location
+	// Quorum is that of sets made from now on; 0 means a majority.
+	Quorum int
 	// Warn is told the warnings of stores that are opened from now on; it
 	// may be nil.
 	Warn func(string)
@@ -71,7 +74,7 @@ func (b *Testbed) Set(indexes ...int) *quorum.Set {
 		}
 		locations = append(locations, location)
 	}
-	set, err := quorum.New(locations, 0)
+	set, err := quorum.New(locations, b.Quorum)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -139,6 +142,20 @@ func (b *Testbed) Blobs(location int, kind blob.Kind) []string {
 		b.t.Fatal(err)
 	}
 	return found
+}
+
+// Invent has a location hold a manifest that nobody wrote, under the name that
+// an object's would have.
+func (b *Testbed) Invent(location int, object string) {
+	b.t.Helper()
+	sealer, err := manifest.NewSealer(b.Cluster.Root(b.t))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	err = b.location(b.Paths[location]).Put(context.Background(), sealer.BlobName(object), []byte("made up"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // Alter changes the last byte of every file given.

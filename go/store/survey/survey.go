@@ -62,8 +62,11 @@ type Survey struct {
 	// version.
 	Differing []blob.Name
 	// Unreadable are the manifests of which no location has an authentic
-	// copy.
+	// copy, but for the invented ones.
 	Unreadable []blob.Name
+	// Invented are the manifests that no writer can have been told are
+	// stored: the few locations that have one have a corrupt one.
+	Invented []blob.Name
 	// InUse holds the chunks that newest manifests need, by their blob ID.
 	InUse map[Key]*Chunk
 	// Unreferenced holds the other chunks, and who has them.
@@ -78,6 +81,9 @@ type Surveyor struct {
 	Chunks    *chunk.Sealer
 	Manifests *manifest.Sealer
 	Finder    *newest.Finder
+	// Members are the locations that have the cluster's key header, and so had
+	// been brought up to date once. That others lack a manifest says nothing.
+	Members Locations
 	// Expect and Done are told the number of manifests that are to be read
 	// and that were read.
 	Expect, Done func(n int64)
@@ -125,15 +131,17 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 	if errors.Is(result.Err(), newest.ErrNotFound) {
 		return // Listed by a location that doesn't have it.
 	}
-	differs := false
+	differs, invented := false, v.Invented(result)
 	for i, c := range result.Copies {
 		counts := &s.Manifests[i]
 		switch c.State {
 		case newest.Current:
 			counts.Present++
 		case newest.Missing:
-			counts.Missing++
-			differs = true
+			if !invented {
+				counts.Missing++
+				differs = true
+			}
 		case newest.Stale:
 			counts.Present++
 			counts.Stale++
@@ -148,7 +156,11 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 			}
 		}
 	}
-	if result.Manifest == nil {
+	switch {
+	case invented:
+		s.Invented = append(s.Invented, name)
+		return
+	case result.Manifest == nil:
 		s.Unreadable = append(s.Unreadable, name)
 		return
 	}
@@ -166,6 +178,28 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 			s.InUse[key] = &Chunk{Ref: ref, Size: result.Manifest.ChunkSize(i) + chunk.Overhead}
 		}
 	}
+}
+
+// Invented reports whether a manifest was never acknowledged to a writer, though
+// some location has a blob of its name that fails authentication: every location
+// answered, and of the members so many don't have it that the others are fewer
+// than a quorum. A majority is the largest quorum that is relied on, as an
+// earlier command may have had another.
+func (v *Surveyor) Invented(result newest.Result) bool {
+	if result.Manifest != nil {
+		return false
+	}
+	absent := 0
+	for i, c := range result.Copies {
+		switch {
+		case c.State == newest.Unreachable:
+			return false
+		case c.State == newest.Missing && v.Members.Has(i):
+			absent++
+		}
+	}
+	n := len(result.Copies)
+	return absent > n-min(v.Set.Quorum(), n/2+1) && absent < n
 }
 
 // listChunks lists the chunks at every location.
