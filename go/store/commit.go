@@ -161,7 +161,8 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 }
 
 // commitObjects commits objects whose chunks are synced: their manifests are
-// written and synced, then the grace record is looked at once more.
+// written and synced, then it is made sure that they stay, and the grace record
+// is looked at once more.
 //
 // The manifests that they replace are kept until then. To bound the memory that
 // takes, an object that replaces one with a large manifest isn't committed
@@ -186,6 +187,13 @@ func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large [
 		objects = slices.DeleteFunc(slices.Clone(objects), func(p *pending) bool { return slices.Contains(large, p) })
 	}
 	if err := w.store.set.Flush(ctx); err != nil {
+		return nil, err
+	}
+	var written []*manifest.Manifest
+	for _, p := range objects {
+		written = append(written, p.manifest)
+	}
+	if err := w.store.settle(ctx, written); err != nil {
 		return nil, err
 	}
 	if err := w.checkCondemned(ctx, objects); err != nil {
@@ -236,6 +244,11 @@ func (s *Store) replace(ctx context.Context, earlier, m *manifest.Manifest) erro
 		return err
 	}
 	m.Version = version
+	return s.write(ctx, m)
+}
+
+// write writes a manifest to all locations.
+func (s *Store) write(ctx context.Context, m *manifest.Manifest) error {
 	sealed, err := s.manifests.Seal(m, s.options.Random)
 	if err != nil {
 		return err
@@ -293,17 +306,25 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	if err := s.replace(ctx, result.Manifest, tombstone); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return s.set.Flush(ctx)
+	return s.confirmRemoval(ctx, tombstone)
 }
 
 // completeRemoval writes a tombstone that reached fewer locations than a quorum
 // to the others too. With one that did reach a quorum, there is no such object.
 func (s *Store) completeRemoval(ctx context.Context, name string, result newest.Result) error {
-	if len(result.Copies)-result.Behind() >= s.set.Quorum() {
+	if result.Current() >= s.set.Quorum() {
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	if err := s.set.Put(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return s.set.Flush(ctx)
+	return s.confirmRemoval(ctx, result.Manifest)
+}
+
+// confirmRemoval makes a tombstone durable that was written.
+func (s *Store) confirmRemoval(ctx context.Context, tombstone *manifest.Manifest) error {
+	if err := s.set.Flush(ctx); err != nil {
+		return fmt.Errorf("%s: %w", tombstone.Name, err)
+	}
+	return s.settle(ctx, []*manifest.Manifest{tombstone})
 }

@@ -95,6 +95,17 @@ func (r Result) Unread() []quorum.Failure {
 // it should be in memory at a time.
 func (r Result) Large() bool { return len(r.Blob) > smallManifest }
 
+// Current counts the locations that have the newest version.
+func (r Result) Current() int {
+	current := 0
+	for _, c := range r.Copies {
+		if c.State == Current {
+			current++
+		}
+	}
+	return current
+}
+
 // Behind counts the locations that answered without the newest version.
 func (r Result) Behind() int {
 	behind := 0

@@ -7,8 +7,13 @@ import (
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/repository"
+	"powercloud.unidatum.com/go/store/survey"
 )
+
+// writeTries is how often a manifest is written when newer ones arrive meanwhile.
+const writeTries = 3
 
 // repairManifests writes the newest version of every manifest to the reachable
 // locations that lack it.
@@ -22,18 +27,40 @@ func (w *work) repairManifests(ctx context.Context) error {
 		if found.Manifest == nil || !w.whole(found.Manifest) {
 			continue
 		}
-		for i, c := range found.Copies {
-			if !c.Behind() || w.survey.Failed[i] != nil {
-				continue
+		among := w.reachable()
+		for range writeTries {
+			among = w.update(ctx, name, found, among)
+			if among == 0 {
+				break
 			}
-			if behind, err := w.stillBehind(ctx, c.Location, name, found.Manifest.Version); err != nil {
-				w.wrote(i, err)
-			} else if behind {
-				w.wrote(i, c.Location.Put(ctx, name, found.Blob))
-			}
+			// A newer version may have arrived there between the last look
+			// and the write, which then replaced it.
+			found = w.surveyor.Finder.Find(ctx, name)
 		}
 	}
 	return ctx.Err()
+}
+
+// update writes the newest version of a manifest to those of the given locations
+// that lack it, and returns the ones that took it.
+func (w *work) update(ctx context.Context, name blob.Name, found newest.Result, among survey.Locations) survey.Locations {
+	var took survey.Locations
+	for i, c := range found.Copies {
+		if found.Manifest == nil || !among.Has(i) || !c.Behind() || w.survey.Failed[i] != nil {
+			continue
+		}
+		behind, err := w.stillBehind(ctx, c.Location, name, found.Manifest.Version)
+		if behind {
+			err = c.Location.Put(ctx, name, found.Blob)
+		}
+		if behind || err != nil {
+			w.wrote(i, err)
+		}
+		if behind && err == nil {
+			took = took.With(i)
+		}
+	}
+	return took
 }
 
 // stillBehind reports whether a location still lacks a version of a manifest.

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
+)
+
+// ErrContended means that others wrote an object at the same time, again and
+// again, so that no version of it stayed at a quorum of locations.
+var ErrContended = errors.New("others keep writing it at the same time; try again")
+
+// settleTries is how often versions are looked at and written again.
+const settleTries = 5
+
+// settle makes sure that what was written, or something newer, is at a quorum of
+// locations, after it was flushed.
+//
+// A location replaces what it has by what it is sent, also by something older.
+// So of two who write one name at once, the one whose write arrives last at some
+// locations may leave the newer version at fewer than a quorum. Whoever wrote
+// looks afterwards, and so the last to arrive sees what it has done, and writes
+// the newest version again.
+func (s *Store) settle(ctx context.Context, written []*manifest.Manifest) error {
+	for range settleTries {
+		again, err := s.reassert(ctx, written)
+		if err != nil || len(again) == 0 {
+			return err
+		}
+		if err := s.set.Flush(ctx); err != nil {
+			return err
+		}
+		written = again
+	}
+	return fmt.Errorf("%s: %w", written[0].Name, ErrContended)
+}
+
+// reassert writes the newest versions that have fewer copies than a quorum to all
+// locations, and returns the manifests that this happened to.
+func (s *Store) reassert(ctx context.Context, written []*manifest.Manifest) (again []*manifest.Manifest, err error) {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(manifestsAtOnce)
+	for _, m := range written {
+		group.Go(func() error {
+			var err error
+			s.finder.Visit(ctx, s.manifests.BlobName(m.Name), func(found newest.Result) {
+				if err = ctx.Err(); err != nil || s.settled(m, found) {
+					return
+				}
+				mu.Lock()
+				again = append(again, m)
+				mu.Unlock()
+				if older(found.Manifest, m) {
+					err = s.write(ctx, m)
+				} else {
+					err = s.set.Put(ctx, s.manifests.BlobName(m.Name), found.Blob)
+				}
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
+			}
+			return nil
+		})
+	}
+	return again, group.Wait()
+}
+
+// settled reports whether a quorum of locations has a version that was written,
+// or a newer one. Locations that don't answer can't be told that they lack it.
+func (s *Store) settled(written *manifest.Manifest, found newest.Result) bool {
+	answered := found.Current() + found.Behind()
+	if older(found.Manifest, written) {
+		return answered == 0
+	}
+	return found.Behind() == 0 || found.Current() >= s.set.Quorum()
+}
+
+// older reports whether a manifest that was found, or nil for none, is older than
+// another.
+func older(found, than *manifest.Manifest) bool {
+	return found == nil || found.Version.Compare(than.Version) < 0
+}
