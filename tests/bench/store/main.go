@@ -68,6 +68,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	log("using the free memory once")
+	if err := touchMemory(); err != nil {
+		return err
+	}
 	results, err := measureAll(ctx, opts, tools, log)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func (r report) describe(t table) string {
 
 func (r report) writeText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%d cores, %s/%s; medians of %d rounds; page cache warm for all: what an operation reads is read once before it, and what is dirty is synced. The memory of a process is never shown as less than this program's own.\n",
+	fmt.Fprintf(w, "%d cores, %s/%s; medians of %d rounds; page cache warm for all: what an operation reads is read once before it, and what is dirty is synced; free memory was used once before. The memory of a process is never shown as less than this program's own.\n",
 		cores(), runtime.GOOS, runtime.GOARCH, r.opts.rounds)
 	for _, t := range r.tables() {
 		fmt.Fprintf(w, "\n%s\n", r.describe(t))
