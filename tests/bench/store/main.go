@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	log("using the free memory once")
-	if err := touchMemory(); err != nil {
+	if err := useMemory(ctx); err != nil {
 		return err
 	}
 	results, err := measureAll(ctx, opts, tools, log)

@@ -22,6 +22,8 @@ func runSelf(args []string) error {
 		// lanes.
 		argon2.IDKey([]byte(secret), make([]byte, 16), 3, 256<<10, 4, 32)
 		return nil
+	case "memory":
+		return touchMemory()
 	case "put", "get", "verify":
 		return runCeiling(args[0], args[1:])
 	}
@@ -32,6 +34,17 @@ func runSelf(args []string) error {
 func selfTool(p *place, args ...string) (command, error) {
 	self, err := os.Executable()
 	return command{path: self, args: append([]string{selfCommand}, args...), dir: p.dir, env: p.env()}, err
+}
+
+// useMemory runs touchMemory in a process of its own: the memory that this one
+// has had would be counted for every child.
+func useMemory(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	_, err = output(ctx, command{path: self, args: []string{selfCommand, "memory"}})
+	return err
 }
 
 // argon is the derivation of a key from a passphrase, alone. What it is
