@@ -152,10 +152,14 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 			_, err = w.commitObjects(ctx, []*pending{p})
 		}
 	}
+	var stored []Object
 	for _, p := range b.objects {
 		if p.committed {
-			w.stored(object(p.manifest))
+			stored = append(stored, object(p.manifest))
 		}
+	}
+	if len(stored) > 0 {
+		w.stored(stored)
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func TestMemoryForManifestsThatAreReplacedIsBounded(t *testing.T) {
 	b.Wrap = meter.Wrap
 	b.Now = b.Now.Add(time.Hour)
 	var stored []string
-	err := b.Open().PutAll(context.Background(), slices.Values(sources), nil, func(o store.Object) { stored = append(stored, o.Name) })
+	err := b.Open().PutAll(context.Background(), slices.Values(sources), nil, func(objects []store.Object) { stored = append(stored, storetest.Names(objects)...) })
 	if err != nil {
 		t.Fatal(err)
 	}

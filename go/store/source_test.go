@@ -100,7 +100,7 @@ func TestFileThatChangesWhileItIsRead(t *testing.T) {
 		fileSource(t, "before", large, &open, nil), shrunk, fileSource(t, "after", small, &open, nil),
 	}
 	var stored []string
-	err := s.PutAll(context.Background(), slices.Values(sources), nil, func(o store.Object) { stored = append(stored, o.Name) })
+	err := s.PutAll(context.Background(), slices.Values(sources), nil, func(objects []store.Object) { stored = append(stored, storetest.Names(objects)...) })
 	var unreadable *store.SourceError
 	if !errors.As(err, &unreadable) || unreadable.Name != "shrunk" || !strings.Contains(err.Error(), "cut short") {
 		t.Errorf("error %v, want that shrunk was cut short", err)

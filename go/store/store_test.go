@@ -81,7 +81,7 @@ func TestPutAllKeepsOrderAndGoesOnPastUnreadableSources(t *testing.T) {
 				return
 			}
 		}
-	}, nil, func(o store.Object) { stored = append(stored, o.Name) })
+	}, nil, func(objects []store.Object) { stored = append(stored, storetest.Names(objects)...) })
 	storetest.WantError(t, err, os.ErrPermission, "b: ", "../a")
 	if got := strings.Join(stored, " "); got != "c a c" {
 		t.Errorf("stored %q, want %q", got, "c a c")

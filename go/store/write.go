@@ -62,16 +62,16 @@ func (e *SourceError) Unwrap() error { return e.Err }
 func (s *Store) Put(ctx context.Context, source Source, progress Progress) (Object, error) {
 	var stored Object
 	one := func(yield func(Source) bool) { yield(source) }
-	err := s.PutAll(ctx, one, progress, func(o Object) { stored = o })
+	err := s.PutAll(ctx, one, progress, func(objects []Object) { stored = objects[0] })
 	return stored, err
 }
 
 // PutAll stores many objects. It calls stored, from one goroutine at a time
-// and in the order of the sources, for each object once a quorum of locations
-// has it on stable storage. A source that can't be read is left out and comes
+// and in the order of the sources, with those that a quorum of locations newly has
+// on stable storage. A source that can't be read is left out and comes
 // back, joined with the others, as a *SourceError; any other fault ends the
 // work. Progress is counted in bytes and may be nil.
-func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress Progress, stored func(Object)) error {
+func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress Progress, stored func([]Object)) error {
 	if progress == nil {
 		progress = silent{}
 	}
@@ -104,7 +104,7 @@ type writer struct {
 	avoid    map[grace.Key]bool
 	lost     lost.Chunks
 	progress Progress
-	stored   func(Object)
+	stored   func([]Object)
 	jobs     chan job
 	batches  chan *batch
 	// failed belongs to the goroutine that commits.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -153,10 +154,10 @@ type putting struct {
 func (p *putting) run(ctx context.Context, s *store.Store, uploads []upload) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err := s.PutAll(ctx, p.sources(ctx, uploads), p.meter(ctx, uploads), func(o store.Object) {
-		p.stored++
+	err := s.PutAll(ctx, p.sources(ctx, uploads), p.meter(ctx, uploads), func(objects []store.Object) {
+		p.stored += len(objects)
 		if p.output == nil {
-			p.bar.Print(func() { p.output = p.print(o) })
+			p.bar.Print(func() { p.output = p.print(objects) })
 			if p.output != nil {
 				// Nobody sees what is stored any more.
 				cancel()
@@ -186,12 +187,20 @@ func (p *putting) run(ctx context.Context, s *store.Store, uploads []upload) err
 	return nil
 }
 
-// print prints what was stored.
-func (p *putting) print(o store.Object) error {
-	if p.json {
-		return command.WriteJSON(p.group.env.Stdout, newObjectResult(o))
+// print prints what was stored, all at once: a write for each of many small files
+// would take a good part of the time.
+func (p *putting) print(objects []store.Object) error {
+	var lines bytes.Buffer
+	for _, o := range objects {
+		if p.json {
+			if err := command.WriteJSON(&lines, newObjectResult(o)); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(&lines, "stored %s (%d bytes, %d chunks)\n", command.Printable(o.Name), o.Size, o.Chunks)
 	}
-	return p.group.env.Printf("stored %s (%d bytes, %d chunks)\n", command.Printable(o.Name), o.Size, o.Chunks)
+	return p.group.env.Printf("%s", lines.Bytes())
 }
 
 // meter returns what the store tells its progress to. On a terminal the whole

@@ -226,6 +226,15 @@ func Put(t testing.TB, s *store.Store, name string, content []byte) store.Object
 	return o
 }
 
+// Names returns the names of objects.
+func Names(objects []store.Object) []string {
+	var names []string
+	for _, o := range objects {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
 // Content returns n bytes that look random and are the same for the same seed.
 func Content(seed byte, n int) []byte {
 	b := make([]byte, n)
