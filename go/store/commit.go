@@ -11,7 +11,6 @@ import (
 
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
-	"powercloud.unidatum.com/go/store/newest"
 )
 
 // ErrCollected means that garbage collection, run with a clock that is far off
@@ -293,42 +292,4 @@ func (w *writer) putBack(ctx context.Context, p *pending) error {
 		*restored = *p.earlier
 	}
 	return w.store.replace(ctx, p.manifest, restored)
-}
-
-// Remove deletes an object: it writes a tombstone, so that a location that
-// misses it can't bring the object back. Its chunks stay until they are
-// collected. A removal that failed for want of a quorum can be repeated.
-func (s *Store) Remove(ctx context.Context, name string) error {
-	result, err := s.newest(ctx, name)
-	if err != nil {
-		return err
-	}
-	if result.Manifest.Deleted {
-		return s.completeRemoval(ctx, name, result)
-	}
-	tombstone := &manifest.Manifest{Name: name, Deleted: true}
-	if err := s.replace(ctx, result.Manifest, tombstone); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return s.confirmRemoval(ctx, tombstone)
-}
-
-// completeRemoval writes a tombstone that reached fewer locations than a quorum
-// to the others too. With one that did reach a quorum, there is no such object.
-func (s *Store) completeRemoval(ctx context.Context, name string, result newest.Result) error {
-	if result.Current() >= s.set.Quorum() {
-		return fmt.Errorf("%s: %w", name, ErrNotFound)
-	}
-	if err := s.set.Put(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return s.confirmRemoval(ctx, result.Manifest)
-}
-
-// confirmRemoval makes a tombstone durable that was written.
-func (s *Store) confirmRemoval(ctx context.Context, tombstone *manifest.Manifest) error {
-	if err := s.set.Flush(ctx); err != nil {
-		return fmt.Errorf("%s: %w", tombstone.Name, err)
-	}
-	return s.settle(ctx, []*manifest.Manifest{tombstone})
 }
