@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -210,14 +211,31 @@ func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large [
 
 // eachObject runs a step for objects, several at once.
 func eachObject(ctx context.Context, objects []*pending, step func(context.Context, *pending) error) error {
+	return each(ctx, objects, func(ctx context.Context, p *pending) error {
+		if err := step(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", p.source.Name, err)
+		}
+		return nil
+	})
+}
+
+// each runs a step for each item, several at once, by a few goroutines: one for
+// every item would have each grow its stack anew.
+func each[T any](ctx context.Context, items []T, step func(context.Context, T) error) error {
+	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(manifestsAtOnce)
-	for _, p := range objects {
+	for range min(len(items), manifestsAtOnce) {
 		group.Go(func() error {
-			if err := step(ctx, p); err != nil {
-				return fmt.Errorf("%s: %w", p.source.Name, err)
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(items)) {
+					return nil
+				}
+				if err := step(ctx, items[i]); err != nil {
+					return err
+				}
 			}
-			return nil
+			return ctx.Err()
 		})
 	}
 	return group.Wait()

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
 )
@@ -45,31 +43,27 @@ func (s *Store) settle(ctx context.Context, written []*manifest.Manifest) error 
 // locations, and returns the manifests that this happened to.
 func (s *Store) reassert(ctx context.Context, written []*manifest.Manifest) (again []*manifest.Manifest, err error) {
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(manifestsAtOnce)
-	for _, m := range written {
-		group.Go(func() error {
-			var err error
-			s.finder.Visit(ctx, s.manifests.BlobName(m.Name), func(found newest.Result) {
-				if err = ctx.Err(); err != nil || s.settled(m, found) {
-					return
-				}
-				mu.Lock()
-				again = append(again, m)
-				mu.Unlock()
-				if older(found.Manifest, m) {
-					err = s.write(ctx, m)
-				} else {
-					err = s.set.Put(ctx, s.manifests.BlobName(m.Name), found.Blob)
-				}
-			})
-			if err != nil {
-				return fmt.Errorf("%s: %w", m.Name, err)
+	err = each(ctx, written, func(ctx context.Context, m *manifest.Manifest) error {
+		var err error
+		s.finder.Visit(ctx, s.manifests.BlobName(m.Name), func(found newest.Result) {
+			if err = ctx.Err(); err != nil || s.settled(m, found) {
+				return
 			}
-			return nil
+			mu.Lock()
+			again = append(again, m)
+			mu.Unlock()
+			if older(found.Manifest, m) {
+				err = s.write(ctx, m)
+			} else {
+				err = s.set.Put(ctx, s.manifests.BlobName(m.Name), found.Blob)
+			}
 		})
-	}
-	return again, group.Wait()
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		return nil
+	})
+	return again, err
 }
 
 // settled reports whether a quorum of locations has a version that was written,

@@ -15,7 +15,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -95,8 +97,8 @@ func (m *Manifest) ChunkSize(index int) int {
 // Sealer seals and opens the manifests of one cluster. It may be used by
 // several goroutines at once.
 type Sealer struct {
-	aead    cipher.AEAD
-	nameKey []byte
+	aead  cipher.AEAD
+	names sync.Pool // of hash.Hash
 }
 
 // NewSealer derives a cluster's manifest keys from its root key.
@@ -107,13 +109,18 @@ func NewSealer(root *keys.Root) (*Sealer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest cipher: %w", err)
 	}
-	return &Sealer{aead: aead, nameKey: root.Derive(keys.PurposeManifestID)}, nil
+	s := &Sealer{aead: aead}
+	nameKey := root.Derive(keys.PurposeManifestID)
+	s.names.New = func() any { return hmac.New(sha256.New, nameKey) }
+	return s, nil
 }
 
 // BlobName returns the name of the blob that holds an object's manifest:
 // HMAC-SHA256 of the object's name.
 func (s *Sealer) BlobName(object string) blob.Name {
-	mac := hmac.New(sha256.New, s.nameKey)
+	mac := s.names.Get().(hash.Hash)
+	defer s.names.Put(mac)
+	mac.Reset()
 	mac.Write([]byte(object))
 	name := blob.Name{Kind: blob.KindManifest}
 	mac.Sum(name.ID[:0])
