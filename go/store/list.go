@@ -47,7 +47,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Object, error) {
 					example = err
 					return
 				}
-				s.warnOfDoubt(result)
+				s.noteRead(result)
 				if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
 					objects = append(objects, object(result.Manifest))
 				}

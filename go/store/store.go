@@ -201,7 +201,7 @@ func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
 	if err != nil {
 		return newest.Result{}, err
 	}
-	s.warnOfDoubt(result)
+	s.noteRead(result)
 	if !result.Live() {
 		return newest.Result{}, fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
@@ -210,11 +210,19 @@ func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
 	return result, nil
 }
 
-// warnOfDoubt warns, once, when so few locations could be read that a newer
-// version than the one found may exist.
-func (s *Store) warnOfDoubt(result newest.Result) {
+// noteRead warns, once, when so few locations could be read that a newer version
+// than the one found may exist, and notes which locations lack that.
+func (s *Store) noteRead(result newest.Result) {
 	if doubt := s.set.Doubt(result.Unread()); doubt != "" {
 		s.doubted.Do(func() { s.options.Warn(doubt) })
+	}
+	for i, c := range result.Copies {
+		switch {
+		case c.State == newest.Corrupt:
+			s.set.NoteCorrupt(i)
+		case c.Behind():
+			s.set.NoteLacking(i)
+		}
 	}
 }
 

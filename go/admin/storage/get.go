@@ -65,20 +65,25 @@ func (g *group) get(ctx context.Context, cmd *cli.Command, args []string) error 
 		return err
 	}
 	defer s.close()
-	if run.toStream() {
+	d := &downloads{group: g, store: s.Store, bar: bar, json: cmd.Bool("json")}
+	d.failures = &failures{group: g, bar: bar}
+	switch {
+	case run.toStream():
 		if g.env.StdoutTerminal {
 			// The bar would be drawn into the content.
 			bar.Close()
 		}
-		_, err := s.Get(ctx, run.names[0], files.Writer(ctx, g.env.Stdout), bar)
+		_, err = s.Get(ctx, run.names[0], files.Writer(ctx, g.env.Stdout), bar)
+	case run.dir == "":
+		err = d.single(ctx, run.names[0], run.file)
+	default:
+		err = d.many(ctx, run)
+	}
+	if err != nil {
 		return err
 	}
-	d := &downloads{group: g, store: s.Store, bar: bar, json: cmd.Bool("json")}
-	d.failures = &failures{group: g, bar: bar}
-	if run.dir == "" {
-		return d.single(ctx, run.names[0], run.file)
-	}
-	return d.many(ctx, run)
+	g.warnDefects(s, bar)
+	return nil
 }
 
 // download is what the arguments of get ask for.

@@ -50,7 +50,8 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 	if len(args) == 1 {
 		prefix = args[0]
 	}
-	s, err := g.objects(ctx, cmd, &progress.Bar{})
+	bar := &progress.Bar{}
+	s, err := g.objects(ctx, cmd, bar)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,11 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 			return err
 		}
 	}
-	return failure
+	if failure != nil {
+		return failure
+	}
+	g.warnDefects(s, bar)
+	return nil
 }
 
 func (g *group) rmCommand() *cli.Command {

@@ -126,6 +126,20 @@ func (g *group) warnMissed(o *objects) {
 	}
 }
 
+// warnDefects names the locations that had no good copy of what was read from
+// others.
+func (g *group) warnDefects(o *objects, bar *progress.Bar) {
+	for _, defect := range o.repo.Set.Defects() {
+		bar.Print(func() {
+			if defect.Corrupt {
+				g.warn("%s has corrupt copies of what was read; run 'pcctl repair --verify'", defect.Location)
+			} else {
+				g.warn("%s lacks what was read, or has an older version; run 'pcctl repair'", defect.Location)
+			}
+		})
+	}
+}
+
 // warn prints a line that doesn't make the command fail.
 func (g *group) warn(format string, args ...any) {
 	fmt.Fprintf(g.env.Stderr, "warning: "+format+"\n", args...)

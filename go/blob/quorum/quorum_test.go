@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -374,5 +375,59 @@ func TestDoubt(t *testing.T) {
 		"(./a: the location is down; ./c: no space left on the location)"
 	if doubt != want {
 		t.Errorf("the doubt is %q, want %q", doubt, want)
+	}
+}
+
+func TestDefects(t *testing.T) {
+	verify := func(data []byte) error {
+		if string(data) != "data" {
+			return errors.New("altered")
+		}
+		return nil
+	}
+	for title, c := range map[string]struct {
+		spoil func(set *quorum.Set, at []*blobtest.Faulty)
+		want  string
+	}{
+		"all good": {func(set *quorum.Set, _ []*blobtest.Faulty) {
+			if err := set.Put(t.Context(), name, []byte("data")); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+		"missing":   {func(*quorum.Set, []*blobtest.Faulty) {}, "./a lacking, ./b lacking, "},
+		"down":      {func(_ *quorum.Set, at []*blobtest.Faulty) { at[0].Fail(blobtest.Get, nil) }, "./b lacking, "},
+		"too large": {func(_ *quorum.Set, at []*blobtest.Faulty) { at[0].Fail(blobtest.Get, blob.ErrTooLarge) }, "./a corrupt, ./b lacking, "},
+		"altered": {func(_ *quorum.Set, at []*blobtest.Faulty) {
+			if err := at[1].Put(t.Context(), name, []byte("other")); err != nil {
+				t.Fatal(err)
+			}
+		}, "./a lacking, ./b corrupt, "},
+		"noted": {func(set *quorum.Set, _ []*blobtest.Faulty) {
+			set.NoteCorrupt(0)
+			set.NoteLacking(2)
+		}, "./a corrupt, ./b lacking, ./c lacking, "},
+	} {
+		set, at := three(t, 0)
+		if _, err := set.Get(t.Context(), name, nil, limit, verify); !errors.Is(err, blob.ErrNotFound) || len(set.Defects()) != 0 {
+			t.Errorf("a blob that nobody has is a defect: %v, %v", set.Defects(), err)
+		}
+		if err := at[2].Put(t.Context(), name, []byte("data")); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(set, at)
+		if _, err := set.Get(t.Context(), name, nil, limit, verify); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, d := range set.Defects() {
+			kind := "lacking"
+			if d.Corrupt {
+				kind = "corrupt"
+			}
+			got += fmt.Sprintf("%s %s, ", d.Location, kind)
+		}
+		if got != c.want {
+			t.Errorf("%s: the defects are %q, want %q", title, got, c.want)
+		}
 	}
 }

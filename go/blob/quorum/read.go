@@ -18,6 +18,7 @@ import (
 // returns a *ReadError that names each of them, or ctx's error once ctx is done.
 func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, verify func([]byte) error) ([]byte, error) {
 	errs := make([]error, len(s.locations))
+	found := make([]defect, len(s.locations))
 	absent := 0
 	for _, i := range s.order() {
 		data, err := s.locations[i].Get(ctx, name, buf, limit)
@@ -28,14 +29,20 @@ func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, 
 		switch {
 		case errors.Is(err, blob.ErrNotFound):
 			absent++
+			found[i] = lacking
 			continue
 		case err != nil:
 			errs[i] = err
+			if errors.Is(err, blob.ErrTooLarge) {
+				found[i] = corrupt
+			}
 			continue
 		}
 		if errs[i] = verify(data); errs[i] == nil {
+			s.noteDefects(found)
 			return data, nil
 		}
+		found[i] = corrupt
 		// The next copy can use the memory of this one.
 		if cap(data) > cap(buf) {
 			buf = data
@@ -45,6 +52,15 @@ func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, 
 		return nil, blob.ErrNotFound
 	}
 	return nil, &ReadError{Name: name, Absent: absent, Failures: s.failures(errs)}
+}
+
+// noteDefects enters what was wrong with copies, by location.
+func (s *Set) noteDefects(found []defect) {
+	for i, d := range found {
+		if d != none {
+			s.noteDefect(i, d)
+		}
+	}
 }
 
 // order returns the locations' indices in the order to read them.
