@@ -188,6 +188,8 @@ type plan struct {
 // plan decides what is due.
 func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover, recorded *grace.Record) *plan {
 	now := c.options.Now()
+	notAfter(recorded.Chunks, now)
+	notAfter(recorded.Leftovers, now)
 	p := &plan{record: grace.NewRecord(), due: map[survey.Key]survey.Locations{}, dueLeftovers: map[grace.Key]leftover{}}
 	for key, where := range found.Unreferenced {
 		entry, known := recorded.Chunks[key]
@@ -218,6 +220,17 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 		p.record.Leftovers[key] = entry
 	}
 	return p
+}
+
+// notAfter dates entries that are dated later than now back to now. The clock of
+// an earlier run was ahead; but that run is over, so they were recorded by now.
+func notAfter(entries map[grace.Key]grace.Entry, now time.Time) {
+	for key, entry := range entries {
+		if entry.Since.After(now) {
+			entry.Since = now
+			entries[key] = entry
+		}
+	}
 }
 
 // spareNewest leaves chunks that are due for another run when the record can't

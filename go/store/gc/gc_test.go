@@ -13,6 +13,7 @@ import (
 	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/gc"
+	"powercloud.unidatum.com/go/store/grace"
 	"powercloud.unidatum.com/go/store/storetest"
 )
 
@@ -155,6 +156,46 @@ func TestRecordRolledBackInOneLocationDeletesNothing(t *testing.T) {
 	b.want(gc.Options{}, gc.Result{Waiting: 1})
 	b.Now = b.Now.Add(2 * day)
 	b.want(gc.Options{}, gc.Result{Deleted: 1})
+}
+
+// TestRunWithAClockThatIsAheadDelaysNothing: what is recorded for a date to come
+// would never be deleted, and what was deleted then never forgotten.
+func TestRunWithAClockThatIsAheadDelaysNothing(t *testing.T) {
+	const years = 10 * 365 * day
+	b := newBed(t)
+	left := filepath.Join(b.Paths[0], "tmp", "0123456789abcdef0123456789abcdef")
+	if err := os.MkdirAll(filepath.Dir(left), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Put(t, b.Open(), "deleted", storetest.Content(1, 10))
+	b.remove("deleted")
+	b.want(gc.Options{}, gc.Result{Waiting: 1})
+	b.Now = b.Now.Add(years)
+	b.want(gc.Options{}, gc.Result{Deleted: 1, Leftovers: 1})
+	storetest.Put(t, b.Open(), "waiting", storetest.Content(2, 10))
+	if err := os.WriteFile(left, []byte("another half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.remove("waiting")
+	b.want(gc.Options{}, gc.Result{Waiting: 1})
+
+	b.Now = b.Now.Add(-years)
+	// Not at once: a writer may have begun just before the other run.
+	b.want(gc.Options{}, gc.Result{Waiting: 1})
+	b.Now = b.Now.Add(day)
+	b.want(gc.Options{}, gc.Result{Deleted: 1, Leftovers: 1})
+	b.Now = b.Now.Add(day)
+	b.want(gc.Options{}, gc.Result{})
+	keeper, err := grace.NewKeeper(b.Set(), b.Cluster.Root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if listed, err := keeper.Listed(context.Background()); err != nil || len(listed) != 0 {
+		t.Errorf("the record still lists %d chunks, %v", len(listed), err)
+	}
 }
 
 func TestLeftoversOfInterruptedWrites(t *testing.T) {
