@@ -16,6 +16,8 @@ const (
 	// MaxHeader is the size in bytes that no key header exceeds, of this
 	// format version or a later one.
 	MaxHeader = 4096
+	// MaxSlots is the number of slots that a header can have.
+	MaxSlots = 8
 
 	headerMagic   = "PCheader"
 	headerVersion = 1
@@ -24,7 +26,6 @@ const (
 	// headerFixed is the size of everything before the slots.
 	headerFixed = headerStart + 16 + 8 + 1
 	macSize     = sha256.Size
-	maxSlots    = 8
 )
 
 // Header is a key header: the root key of one cluster, wrapped once for every
@@ -312,8 +313,8 @@ func (h *Header) validate() error {
 	if h.Serial == 0 {
 		return fmt.Errorf("%w: its serial is 0", ErrHeader)
 	}
-	if len(h.Slots) > maxSlots {
-		return fmt.Errorf("%w: it has %d slots, more than %d", ErrHeader, len(h.Slots), maxSlots)
+	if len(h.Slots) > MaxSlots {
+		return fmt.Errorf("%w: it has %d slots, more than %d", ErrHeader, len(h.Slots), MaxSlots)
 	}
 	var work uint64
 	var ids [256]bool

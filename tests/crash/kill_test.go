@@ -22,6 +22,7 @@ func TestKilledOverwrite(t *testing.T)          { killEverywhere(t, "Overwrite")
 func TestKilledRemove(t *testing.T)             { killEverywhere(t, "Remove") }
 func TestKilledRepair(t *testing.T)             { killEverywhere(t, "Repair") }
 func TestKilledRepairVerify(t *testing.T)       { killEverywhere(t, "RepairVerify") }
+func TestKilledAddRecoveryKey(t *testing.T)     { killEverywhere(t, "AddRecoveryKey") }
 func TestKilledCollectFirstRun(t *testing.T)    { killEverywhere(t, "CollectFirstRun") }
 func TestKilledCollectSecondRun(t *testing.T)   { killEverywhere(t, "CollectSecondRun") }
 

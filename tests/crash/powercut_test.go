@@ -20,6 +20,7 @@ func TestPowerCutPutRecordedGarbage(t *testing.T) { cutEverywhere(t, "PutRecorde
 func TestPowerCutOverwrite(t *testing.T)          { cutEverywhere(t, "Overwrite") }
 func TestPowerCutRemove(t *testing.T)             { cutEverywhere(t, "Remove") }
 func TestPowerCutRepair(t *testing.T)             { cutEverywhere(t, "Repair") }
+func TestPowerCutAddRecoveryKey(t *testing.T)     { cutEverywhere(t, "AddRecoveryKey") }
 func TestPowerCutCollectFirstRun(t *testing.T)    { cutEverywhere(t, "CollectFirstRun") }
 func TestPowerCutCollectSecondRun(t *testing.T)   { cutEverywhere(t, "CollectSecondRun") }
 

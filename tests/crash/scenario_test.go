@@ -101,6 +101,10 @@ func scenarios() map[string]scenario {
 			during: map[string]versions{"object": {"small-2"}},
 			after:  map[string]versions{"object": {"small-2"}},
 		},
+		// Changing the passphrase goes the same way, but for a second of Argon2id.
+		"AddRecoveryKey": {
+			args: []string{"recovery-key", "add"},
+		},
 		"CollectFirstRun": {
 			args:    []string{"gc", "--grace", "0s"},
 			prepare: litter,

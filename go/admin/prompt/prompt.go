@@ -91,13 +91,25 @@ func Passphrase(ctx context.Context, terminal Terminal, secrets Secrets) ([]byte
 
 // NewClusterPassphrase returns the passphrase for a new cluster: the one in
 // the environment, or else one that is typed twice. check refuses a passphrase
-// that is too weak. The caller clears the result. terminal may be nil.
+// that can't be used. The caller clears the result. terminal may be nil.
 func NewClusterPassphrase(ctx context.Context, terminal Terminal, secrets Secrets, check func([]byte) error) ([]byte, error) {
-	if secrets.Passphrase != nil {
-		if err := check(secrets.Passphrase); err != nil {
+	return newPassphrase(ctx, terminal, secrets.Passphrase, check)
+}
+
+// ChangedPassphrase is NewClusterPassphrase for one that takes the place of
+// another.
+func ChangedPassphrase(ctx context.Context, terminal Terminal, secrets Secrets, check func([]byte) error) ([]byte, error) {
+	return newPassphrase(ctx, terminal, secrets.NewPassphrase, check)
+}
+
+// newPassphrase returns a new passphrase: the given one unless it is nil, or else
+// one that is typed twice.
+func newPassphrase(ctx context.Context, terminal Terminal, given []byte, check func([]byte) error) ([]byte, error) {
+	if given != nil {
+		if err := check(given); err != nil {
 			return nil, err
 		}
-		return bytes.Clone(secrets.Passphrase), nil
+		return bytes.Clone(given), nil
 	}
 	if terminal == nil {
 		return nil, ErrNoTerminal

@@ -1,5 +1,5 @@
 // Package storage holds pcctl's commands on the cluster's encrypted store:
-// init, put, get, ls, rm, check, repair and gc.
+// init, put, get, ls, rm, check, repair and gc, passphrase and recovery-key.
 package storage
 
 import (
@@ -29,6 +29,8 @@ func Commands(env command.Env, secrets prompt.Secrets) []*cli.Command {
 		g.checkCommand(),
 		g.repairCommand(),
 		g.gcCommand(),
+		g.passphraseCommand(),
+		g.recoveryKeyCommand(),
 	}
 }
 

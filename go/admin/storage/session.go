@@ -51,39 +51,55 @@ func (g *group) locations(ctx context.Context, cmd *cli.Command) (*quorum.Set, [
 // unlock opens the cluster at the locations of --repo. The caller wipes the
 // root key.
 func (g *group) unlock(ctx context.Context, cmd *cli.Command) (*repository.Repository, []blob.Spec, error) {
+	repo, secret, specs, err := g.unlockWith(ctx, cmd)
+	clear(secret.Passphrase)
+	return repo, specs, err
+}
+
+// unlockWith is unlock that also returns the secret, without its recovery key.
+// The caller clears the passphrase.
+func (g *group) unlockWith(ctx context.Context, cmd *cli.Command) (*repository.Repository, repository.Secret, []blob.Spec, error) {
 	set, specs, err := g.locations(ctx, cmd)
 	if err != nil {
-		return nil, nil, err
+		return nil, repository.Secret{}, nil, err
 	}
 	// Before the passphrase is asked for: without a header it is no use.
 	headers, err := repository.Read(ctx, set)
 	if err != nil {
-		return nil, nil, err
+		return nil, repository.Secret{}, nil, err
 	}
-	var secret repository.Secret
-	if g.secrets.RecoveryKey != nil {
-		key, err := keys.ParseRecoveryKey(string(g.secrets.RecoveryKey))
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", prompt.EnvRecoveryKey, err)
-		}
-		secret.Recovery = &key
-		defer clear(key[:])
-	} else {
-		secret.Passphrase, err = prompt.Passphrase(ctx, g.env.Terminal, g.secrets)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer clear(secret.Passphrase)
+	secret, err := g.secret(ctx)
+	if err != nil {
+		return nil, repository.Secret{}, nil, err
 	}
 	repo, err := headers.Unlock(secret)
-	if err != nil {
-		return nil, nil, err
+	if secret.Recovery != nil {
+		clear(secret.Recovery[:])
+		secret.Recovery = nil
 	}
-	if err := ctx.Err(); err != nil {
+	if err == nil && ctx.Err() != nil {
 		repo.Root.Wipe()
-		return nil, nil, err
+		err = ctx.Err()
 	}
-	return repo, specs, nil
+	if err != nil {
+		clear(secret.Passphrase)
+		return nil, repository.Secret{}, nil, err
+	}
+	return repo, secret, specs, nil
+}
+
+// secret returns the recovery key that the environment holds, or else the
+// passphrase. The caller clears it.
+func (g *group) secret(ctx context.Context) (repository.Secret, error) {
+	if g.secrets.RecoveryKey == nil {
+		passphrase, err := prompt.Passphrase(ctx, g.env.Terminal, g.secrets)
+		return repository.Secret{Passphrase: passphrase}, err
+	}
+	key, err := keys.ParseRecoveryKey(string(g.secrets.RecoveryKey))
+	if err != nil {
+		return repository.Secret{}, fmt.Errorf("%s: %w", prompt.EnvRecoveryKey, err)
+	}
+	return repository.Secret{Recovery: &key}, nil
 }
 
 // objects opens the cluster's object store. Its warnings are printed; closing
