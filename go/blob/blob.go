@@ -59,9 +59,10 @@ type Location interface {
 	// Delete removes the blob. Deleting what is absent is not an error. Like
 	// Put, it outlasts a power cut once a later Flush has returned nil.
 	Delete(ctx context.Context, name Name) error
-	// List calls fn for every blob of that kind, in no particular order and
-	// with bounded memory, however many there are. What isn't a blob is passed
-	// over. An error from fn ends the listing and is returned as it is. A blob
+	// List calls fn for every blob of that kind, with bounded memory, however
+	// many there are. They are ordered by the first byte of their IDs and by
+	// nothing else, so that several locations can be compared a 256th at a
+	// time. What isn't a blob is passed over. An error from fn ends the listing and is returned as it is. A blob
 	// that is written or deleted meanwhile may be listed or not.
 	List(ctx context.Context, kind Kind, fn func(Info) error) error
 	// Flush returns nil once everything that Put and Delete had done before the

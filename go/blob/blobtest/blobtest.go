@@ -79,11 +79,16 @@ func expect(t *testing.T, location blob.Location, name blob.Name, want []byte) {
 func list(t *testing.T, location blob.Location, kind blob.Kind) map[blob.Name]blob.Info {
 	t.Helper()
 	found := map[blob.Name]blob.Info{}
+	var last byte
 	err := location.List(t.Context(), kind, func(info blob.Info) error {
 		if _, twice := found[info.Name]; twice {
 			return fmt.Errorf("%s is listed twice", info.Name)
 		}
-		found[info.Name] = info
+		first := info.Name.ID[0]
+		if first < last {
+			return fmt.Errorf("%s is listed after a blob whose ID begins with %#02x", info.Name, last)
+		}
+		found[info.Name], last = info, first
 		return nil
 	})
 	if err != nil {

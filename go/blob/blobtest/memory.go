@@ -2,7 +2,9 @@ package blobtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -114,6 +116,7 @@ func (m *Memory) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) er
 		}
 	}
 	m.mu.Unlock()
+	slices.SortFunc(infos, func(a, b blob.Info) int { return cmp.Compare(a.Name.ID[0], b.Name.ID[0]) })
 	for _, info := range infos {
 		if err := fn(info); err != nil {
 			return err

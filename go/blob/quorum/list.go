@@ -1,0 +1,141 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"powercloud.unidatum.com/go/blob"
+)
+
+// maxGroup is how many blobs a location may list whose IDs begin with the same
+// byte: more than any honest one has, and no more than fit into memory.
+const maxGroup = 4 << 20
+
+// errUnordered and errTooMany say that a location's listing isn't to be believed.
+var (
+	errUnordered = errors.New("its listing is out of order")
+	errTooMany   = fmt.Errorf("it lists more than %d blobs whose IDs begin with the same byte", maxGroup)
+)
+
+// Group is what the locations list of the blobs whose IDs begin with one byte.
+type Group struct {
+	// First is that byte.
+	First byte
+	// Listed has what each location lists, in the order given to New.
+	Listed [][]blob.Info
+}
+
+// ListEach lists the blobs of a kind at all locations side by side, and calls fn
+// for each first byte of an ID in ascending order, also when nothing begins with
+// it. It holds a few groups a location in memory. Locations whose index skip
+// reports are left out.
+//
+// The errors returned are those of the locations, in their order; what such a
+// location lists is missing from some of the groups. The last result is fn's
+// error, which ends the listing, or ctx's.
+func (s *Set) ListEach(ctx context.Context, kind blob.Kind, skip func(int) bool, fn func(Group) error) ([]error, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lists := make([]*list, len(s.locations))
+	for i, location := range s.locations {
+		lists[i] = &list{groups: make(chan []blob.Info, 1)}
+		if skip != nil && skip(i) {
+			close(lists[i].groups)
+			continue
+		}
+		go lists[i].run(ctx, location, kind)
+	}
+	failure := func() error {
+		for first := range 256 {
+			group := Group{First: byte(first), Listed: make([][]blob.Info, len(lists))}
+			for i, l := range lists {
+				group.Listed[i] = l.take(byte(first))
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := fn(group); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	if failure != nil {
+		cancel()
+	}
+	errs := make([]error, len(lists))
+	for i, l := range lists {
+		errs[i] = l.end()
+	}
+	if failure == nil {
+		failure = ctx.Err()
+	}
+	return errs, failure
+}
+
+// list is one location's listing under way.
+type list struct {
+	// groups has what begins with the same byte together, and is closed at the
+	// end.
+	groups chan []blob.Info
+	err    error
+	// ahead is a group that was received and is not due yet.
+	ahead []blob.Info
+}
+
+// run lists the location.
+func (l *list) run(ctx context.Context, location blob.Location, kind blob.Kind) {
+	defer close(l.groups)
+	var group []blob.Info
+	send := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		select {
+		case l.groups <- group:
+			group = nil
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	l.err = location.List(ctx, kind, func(info blob.Info) error {
+		if len(group) > 0 && group[0].Name.ID[0] != info.Name.ID[0] {
+			if info.Name.ID[0] < group[0].Name.ID[0] {
+				return errUnordered
+			}
+			if err := send(); err != nil {
+				return err
+			}
+		}
+		if len(group) == maxGroup {
+			return errTooMany
+		}
+		group = append(group, info)
+		return nil
+	})
+	if l.err == nil {
+		l.err = send()
+	}
+}
+
+// take returns the blobs that begin with a byte.
+func (l *list) take(first byte) []blob.Info {
+	if l.ahead == nil {
+		l.ahead = <-l.groups
+	}
+	if l.ahead == nil || l.ahead[0].Name.ID[0] != first {
+		return nil
+	}
+	group := l.ahead
+	l.ahead = nil
+	return group
+}
+
+// end waits for the listing to end and returns its error.
+func (l *list) end() error {
+	for range l.groups {
+	}
+	return l.err
+}
