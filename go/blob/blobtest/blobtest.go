@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Location) {
 		{"Empty", testEmpty},
 		{"PutGet", testPutGet},
 		{"Overwrite", testOverwrite},
+		{"Create", testCreate},
 		{"Buffer", testBuffer},
 		{"Limit", testLimit},
 		{"Delete", testDelete},
@@ -351,6 +352,47 @@ func testConcurrent(t *testing.T, location blob.Location) {
 	wait.Wait()
 	if found := list(t, location, blob.KindChunk); len(found) != workers*each/2 {
 		t.Errorf("%d blobs are left, want %d", len(found), workers*each/2)
+	}
+	noTemporaries(t, location)
+}
+
+// testCreate has several create one blob at once, at locations that can tell who
+// was first.
+func testCreate(t *testing.T, location blob.Location) {
+	creator, ok := location.(blob.Creator)
+	if !ok {
+		t.Skip("the location is no Creator")
+	}
+	for _, kind := range blob.Kinds() {
+		name := Name(kind, 1)
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		var created [][]byte
+		for i := range 8 {
+			wait.Go(func() {
+				data := Bytes(i, 1000)
+				switch err := creator.Create(t.Context(), name, data); {
+				case err == nil:
+					mu.Lock()
+					created = append(created, data)
+					mu.Unlock()
+				case !errors.Is(err, blob.ErrExists):
+					t.Errorf("Create(%s): %v", name, err)
+				}
+			})
+		}
+		wait.Wait()
+		if len(created) != 1 {
+			t.Fatalf("%d of 8 created %s", len(created), name)
+		}
+		expect(t, location, name, created[0])
+		if err := errors.Join(location.Flush(t.Context()), location.Delete(t.Context(), name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := creator.Create(t.Context(), name, []byte("again")); err != nil {
+			t.Errorf("Create(%s) after Delete: %v", name, err)
+		}
+		expect(t, location, name, []byte("again"))
 	}
 	noTemporaries(t, location)
 }

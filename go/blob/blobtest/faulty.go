@@ -52,7 +52,10 @@ type Faulty struct {
 	hook    func(Op, blob.Name)
 }
 
-var _ blob.Temporaries = (*Faulty)(nil)
+var (
+	_ blob.Temporaries = (*Faulty)(nil)
+	_ blob.Creator     = (*Faulty)(nil)
+)
 
 // NewFaulty returns a location without faults yet around inner.
 func NewFaulty(inner blob.Location) *Faulty {
@@ -182,17 +185,33 @@ func (f *Faulty) Probe(ctx context.Context) error {
 
 // Put puts to the inner location.
 func (f *Faulty) Put(ctx context.Context, name blob.Name, data []byte) error {
+	if err := f.enterPut(ctx, name, data); err != nil {
+		return err
+	}
+	return f.inner.Put(ctx, name, data)
+}
+
+// Create creates at the inner location. It counts as Put.
+func (f *Faulty) Create(ctx context.Context, name blob.Name, data []byte) error {
+	if err := f.enterPut(ctx, name, data); err != nil {
+		return err
+	}
+	return blob.Create(ctx, f.inner, name, data)
+}
+
+// enterPut is enter for what takes space.
+func (f *Faulty) enterPut(ctx context.Context, name blob.Name, data []byte) error {
 	if err := f.enter(ctx, Put, name); err != nil {
 		return err
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	full := f.full && int64(len(data)) > f.space
 	f.space -= int64(len(data))
-	f.mu.Unlock()
 	if full {
 		return ErrFull
 	}
-	return f.inner.Put(ctx, name, data)
+	return nil
 }
 
 // Get gets from the inner location.

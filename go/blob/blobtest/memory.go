@@ -48,11 +48,23 @@ func check(ctx context.Context, name blob.Name) error {
 
 // Put stores a copy of data.
 func (m *Memory) Put(ctx context.Context, name blob.Name, data []byte) error {
+	return m.put(ctx, name, data, true)
+}
+
+// Create stores a copy of data where there is no blob.
+func (m *Memory) Create(ctx context.Context, name blob.Name, data []byte) error {
+	return m.put(ctx, name, data, false)
+}
+
+func (m *Memory) put(ctx context.Context, name blob.Name, data []byte, replace bool) error {
 	if err := check(ctx, name); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if _, exists := m.blobs[name]; exists && !replace {
+		return blob.ErrExists
+	}
 	m.version++
 	m.blobs[name] = entry{bytes.Clone(data), strconv.Itoa(m.version)}
 	return nil

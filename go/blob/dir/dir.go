@@ -99,15 +99,23 @@ func (l *Location) Probe(ctx context.Context) error {
 
 // Put stores a blob; see blob.Location.
 func (l *Location) Put(ctx context.Context, name blob.Name, data []byte) error {
+	return l.store(ctx, name, data, folder.rename)
+}
+
+// install moves a temporary file to its place.
+type install func(temporary folder, temporaryName string, to folder, name string) error
+
+// store writes a blob to a temporary file and installs it.
+func (l *Location) store(ctx context.Context, name blob.Name, data []byte, in install) error {
 	if err := check(ctx, name); err != nil {
 		return err
 	}
-	err := l.put(ctx, name, data)
+	err := l.put(ctx, name, data, in)
 	if errors.Is(err, fs.ErrNotExist) {
 		// A folder was removed since it was opened, or the temporary file was:
 		// once more, with the folders as they are now.
 		if err = l.refresh(placeOf(name), placeTemporary); err == nil {
-			err = l.put(ctx, name, data)
+			err = l.put(ctx, name, data, in)
 		}
 	}
 	if err != nil {
@@ -116,7 +124,7 @@ func (l *Location) Put(ctx context.Context, name blob.Name, data []byte) error {
 	return nil
 }
 
-func (l *Location) put(ctx context.Context, name blob.Name, data []byte) error {
+func (l *Location) put(ctx context.Context, name blob.Name, data []byte, in install) error {
 	t, err := l.openTree(true)
 	if err != nil {
 		return err
@@ -136,7 +144,7 @@ func (l *Location) put(ctx context.Context, name blob.Name, data []byte) error {
 
 	temporaryName := l.temporaryName()
 	if err = write(ctx, temporary, temporaryName, data); err == nil {
-		err = temporary.rename(temporaryName, to, fileName(name))
+		err = in(temporary, temporaryName, to, fileName(name))
 	}
 	if err != nil {
 		// What can't be removed now, gc removes later.

@@ -47,6 +47,10 @@ func (f watchedFolder) rename(name string, to folder, newName string) error {
 	return f.folder.rename(name, to.(watchedFolder).folder, newName)
 }
 
+func (f watchedFolder) link(name string, to folder, newName string) error {
+	return f.folder.link(name, to.(watchedFolder).folder, newName)
+}
+
 func (f watchedFolder) create(name string) (file, error) {
 	inner, err := f.folder.create(name)
 	if err != nil {

@@ -132,6 +132,13 @@ func (f *fdFolder) rename(name string, to folder, newName string) error {
 	return unix.Renameat(f.fd, name, target.fd, newName)
 }
 
+func (f *fdFolder) link(name string, to folder, newName string) error {
+	target := to.(*fdFolder)
+	defer runtime.KeepAlive(f)
+	defer runtime.KeepAlive(target)
+	return unix.Linkat(f.fd, name, target.fd, newName, 0)
+}
+
 func (f *fdFolder) remove(name string) error {
 	defer runtime.KeepAlive(f)
 	return unix.Unlinkat(f.fd, name, 0)

@@ -115,7 +115,15 @@ func (f rootFolder) stat(name string) (status, error) {
 }
 
 func (f rootFolder) rename(name string, to folder, newName string) error {
-	err := f.root.Rename(f.at(name), to.(rootFolder).at(newName))
+	return withoutPaths(f.root.Rename(f.at(name), to.(rootFolder).at(newName)))
+}
+
+func (f rootFolder) link(name string, to folder, newName string) error {
+	return withoutPaths(f.root.Link(f.at(name), to.(rootFolder).at(newName)))
+}
+
+// withoutPaths takes the two paths out of an error of package os.
+func withoutPaths(err error) error {
 	var link *os.LinkError
 	if errors.As(err, &link) {
 		return link.Err

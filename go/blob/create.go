@@ -1,0 +1,33 @@
+package blob
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrExists says that there is a blob of that name already.
+var ErrExists = errors.New("there is such a blob already")
+
+// Creator is what a Location also implements when it can tell, of several who
+// store a blob under one name at once, which was the first.
+type Creator interface {
+	// Create is Put, except that it returns ErrExists and changes nothing
+	// when there is a blob of that name. Looking and storing are one step.
+	Create(ctx context.Context, name Name, data []byte) error
+}
+
+// Create stores a blob at a location unless there is one of that name, which is
+// ErrExists. Where the location is no Creator, somebody who stores one at the same
+// moment may go unnoticed.
+func Create(ctx context.Context, location Location, name Name, data []byte) error {
+	if creator, ok := location.(Creator); ok {
+		return creator.Create(ctx, name, data)
+	}
+	switch _, err := location.Stat(ctx, name); {
+	case err == nil:
+		return ErrExists
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	return location.Put(ctx, name, data)
+}

@@ -1,0 +1,39 @@
+package dir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"powercloud.unidatum.com/go/blob"
+)
+
+var _ blob.Creator = (*Location)(nil)
+
+// Create stores a blob where there is none; see blob.Creator. On a file system
+// without hard links it looks first and stores then, in two steps.
+func (l *Location) Create(ctx context.Context, name blob.Name, data []byte) error {
+	return l.store(ctx, name, data, installNew)
+}
+
+// installNew is the install of a file where there must not be one.
+func installNew(temporary folder, temporaryName string, to folder, name string) error {
+	switch err := temporary.link(temporaryName, to, name); {
+	case err == nil:
+		// What can't be removed now, gc removes later.
+		_ = temporary.remove(temporaryName)
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return blob.ErrExists
+	case errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	switch _, err := to.stat(name); {
+	case err == nil:
+		return blob.ErrExists
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("looking for an earlier one: %w", err)
+	}
+	return temporary.rename(temporaryName, to, name)
+}
