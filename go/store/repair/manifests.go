@@ -93,8 +93,12 @@ func (w *work) whole(m *manifest.Manifest) bool {
 
 // repairHeaders writes the key header to the reachable locations that lack it.
 // One that belongs to another cluster, or to another root key, is never
-// touched.
+// touched; and while two headers of the cluster are as new as each other, none
+// is.
 func (w *work) repairHeaders(ctx context.Context) {
+	if w.report.Conflict != nil {
+		return
+	}
 	for i, location := range w.repo.Locations {
 		if w.survey.Failed[i] != nil {
 			continue

@@ -90,7 +90,7 @@ func begin(ctx context.Context, repo *repository.Repository, options Options) (*
 		return nil, err
 	}
 	for i, location := range repo.Locations {
-		if location.State == repository.HeaderCurrent {
+		if location.State == repository.HeaderCurrent || location.State == repository.HeaderConflicting {
 			surveyor.Members = surveyor.Members.With(i)
 		}
 	}
@@ -118,11 +118,15 @@ func begin(ctx context.Context, repo *repository.Repository, options Options) (*
 // describe fills the report from the survey.
 func (w *work) describe() {
 	s := w.survey
-	w.report = &Report{Objects: s.Objects, Deleted: s.Deleted, InUse: len(s.InUse), Unreferenced: len(s.Unreferenced)}
+	w.report = &Report{
+		Objects: s.Objects, Deleted: s.Deleted, InUse: len(s.InUse), Unreferenced: len(s.Unreferenced),
+		Conflict: w.repo.Conflict(),
+	}
 	for i, location := range w.repo.Locations {
 		row := LocationReport{Location: location.String(), Err: s.Failed[i]}
-		if location.State == repository.HeaderForeign {
-			row.Foreign = true
+		row.Foreign = location.State == repository.HeaderForeign
+		row.Conflicting = location.State == repository.HeaderConflicting
+		if row.Foreign || row.Conflicting {
 			w.report.Foreign = append(w.report.Foreign, row.Location)
 		}
 		if row.Err == nil {
@@ -155,7 +159,7 @@ func (w *work) describeLocation(i int, header repository.HeaderState, row *Locat
 		}
 	}
 	switch header {
-	case repository.HeaderCurrent:
+	case repository.HeaderCurrent, repository.HeaderConflicting:
 		row.Blobs++
 	case repository.HeaderMissing:
 		row.Missing++

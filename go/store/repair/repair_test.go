@@ -1,13 +1,17 @@
 package repair_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/repair"
@@ -229,5 +233,56 @@ func TestForeignHeaderIsReportedAndNeverChanged(t *testing.T) {
 	storetest.WantError(t, report.Err(), nil, "location-1", "different cluster header")
 	if after, err := os.ReadFile(b.Paths[1] + "/header"); err != nil || string(after) != string(foreign) {
 		t.Errorf("the foreign header was changed (%v)", err)
+	}
+}
+
+func TestConflictingHeadersAreReportedAndNeverChanged(t *testing.T) {
+	b, unlock := cluster(t)
+	header, err := keys.ParseHeader(b.Cluster.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written [][]byte
+	for i := range 2 {
+		slot, _, err := header.NewRecoverySlot(rand.Reader, b.Cluster.Root(t), 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := header.WithSlots(b.Cluster.Root(t), append(slices.Clone(header.Slots), slot))
+		if err != nil {
+			t.Fatal(err)
+		}
+		written = append(written, next.Marshal())
+		b.WriteHeader(i, next.Marshal())
+	}
+	if err := os.Remove(b.Paths[2] + "/header"); err != nil {
+		t.Fatal(err)
+	}
+	report := mend(t, unlock(), false)
+	storetest.WantError(t, report.Err(), nil, "location-0", "location-1", "same age")
+	if len(report.Foreign) != 1 {
+		t.Errorf("reported as different: %q, want one of the two", report.Foreign)
+	}
+	for i, want := range written {
+		if after, err := os.ReadFile(b.Paths[i] + "/header"); err != nil || !bytes.Equal(after, want) {
+			t.Errorf("the header at location %d was changed (%v)", i, err)
+		}
+	}
+	if _, err := os.Stat(b.Paths[2] + "/header"); err == nil {
+		t.Error("one of two headers of the same age was spread")
+	}
+	// Data can be read and written meanwhile.
+	storetest.Put(t, b.Open(), "object", []byte("new"))
+	// Once somebody has decided, repair goes on.
+	if err := os.Remove(b.Paths[0] + "/header"); err != nil {
+		t.Fatal(err)
+	}
+	if err := mend(t, unlock(), false).Err(); err != nil {
+		t.Error(err)
+	}
+	for i := range b.Paths {
+		if after, err := os.ReadFile(b.Paths[i] + "/header"); err != nil || !bytes.Equal(after, written[1]) {
+			t.Errorf("location %d doesn't have the header that was kept (%v)", i, err)
+		}
 	}
 }

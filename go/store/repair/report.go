@@ -19,8 +19,12 @@ type Report struct {
 	// Replaceable says that putting a damaged object again replaces what is
 	// corrupt of it.
 	Replaceable bool
-	// Foreign names the locations that hold another key header.
+	// Foreign names the locations that hold another key header: another
+	// cluster's, or one that conflicts with the cluster's.
 	Foreign []string
+	// Conflict says which locations hold key headers that conflict, and what
+	// to do, or is nil.
+	Conflict error
 	// Doubt says, in a line, why newer versions may exist than those that
 	// were compared, or nothing: too few locations could be read.
 	Doubt string
@@ -41,6 +45,9 @@ type LocationReport struct {
 	Removed int
 	// Foreign says that it holds another cluster's key header.
 	Foreign bool
+	// Conflicting says that it holds another key header of the cluster, as
+	// new as that of other locations.
+	Conflicting bool
 	// Err says why it could not be checked or repaired, or is nil.
 	Err error
 }
@@ -60,6 +67,8 @@ func (l LocationReport) Status() string {
 		return fmt.Sprintf("unreachable: %v", l.Err)
 	case l.differences() > 0:
 		return "needs repair"
+	case l.Conflicting:
+		return "different cluster header"
 	case l.Repaired > 0:
 		return "repaired"
 	}
@@ -78,6 +87,9 @@ func (r *Report) Err() error {
 		}
 		return fmt.Errorf("%d damaged: data is missing from every reachable location; "+
 			"bring back a location that has it, or %s", n, otherwise)
+	}
+	if r.Conflict != nil {
+		return r.Conflict
 	}
 	for _, l := range r.Locations {
 		// Running repair again doesn't help a location that just refused it.

@@ -89,8 +89,11 @@ func freeID(slots []keys.Slot) uint8 {
 }
 
 // changeable returns the newest key header if a change of it can reach every
-// location.
+// location, and there is one newest.
 func (r *Repository) changeable() (*keys.Header, error) {
+	if err := r.Conflict(); err != nil {
+		return nil, err
+	}
 	for _, l := range r.Locations {
 		if l.State == HeaderForeign || l.State == HeaderUnreachable {
 			why := l.Err
@@ -166,9 +169,12 @@ func (l *Location) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// replaceHeader writes a key header to the location, durably, and makes sure that
-// it is the one that stands there then.
+// replaceHeader writes a key header to the location, durably, unless another one
+// has appeared there, and makes sure that it is the one that stands there then.
 func (l *Location) replaceHeader(ctx context.Context, header []byte) error {
+	if err := l.unchanged(ctx); err != nil {
+		return err
+	}
 	if err := l.Put(ctx, blob.Header(), header); err != nil {
 		return err
 	}

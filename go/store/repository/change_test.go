@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"sync"
 	"testing"
 
 	"powercloud.unidatum.com/go/blob"
@@ -179,6 +180,42 @@ func TestChangeNextToAnother(t *testing.T) {
 			t.Errorf("location %d: the other change was overwritten", location)
 		}
 	}
+}
+
+// TestChangeInStepWithAnother has both look at all locations before either writes:
+// the slower must not replace what the other has been told is in force.
+func TestChangeInStepWithAnother(t *testing.T) {
+	b := storetest.New(t, 3)
+	b.Init()
+	quick := b.Unlock()
+	var once sync.Once
+	b.Wrap = func(_ int, location blob.Location) blob.Location {
+		faulty := blobtest.NewFaulty(location)
+		faulty.Hook(func(op blobtest.Op, name blob.Name) {
+			if op == blobtest.Put && name == blob.Header() {
+				once.Do(func() {
+					if _, err := quick.AddRecoveryKey(context.Background(), rand.Reader); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+		return faulty
+	}
+	slow := b.Unlock()
+	b.Wrap = nil
+	_, err := slow.AddRecoveryKey(context.Background(), rand.Reader)
+	storetest.WantError(t, err, repository.ErrContended)
+	// Its first write was under way already. The rest is as it was, and nobody
+	// goes on before somebody has decided.
+	for location := 1; location < 3; location++ {
+		if !bytes.Equal(header(t, b, location), quick.Header) {
+			t.Errorf("location %d: the other change was overwritten", location)
+		}
+	}
+	storetest.WantError(t, b.Unlock().Conflict(), nil, "location-0", "location-1")
+	_, err = b.Unlock().AddRecoveryKey(context.Background(), rand.Reader)
+	storetest.WantError(t, err, nil, "same age")
 }
 
 func TestChangeMendsWhatLagsBehind(t *testing.T) {

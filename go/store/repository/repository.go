@@ -4,11 +4,11 @@
 package repository
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -34,6 +34,11 @@ const (
 	HeaderMissing
 	// HeaderStale is an older header of the cluster.
 	HeaderStale
+	// HeaderConflicting is another header of the cluster under the same root
+	// key and with the same serial as the newest, as two who change it at once
+	// leave them. Either may hold the secret that somebody relies on, so that
+	// neither is ever changed.
+	HeaderConflicting
 	// HeaderDamaged is one that fails its checks.
 	HeaderDamaged
 	// HeaderForeign is another cluster's header, one of this cluster under
@@ -145,35 +150,66 @@ type Repository struct {
 }
 
 // Unlock opens the cluster with a secret. Of several different headers, the
-// one that most locations hold is tried first. keys.ErrWrongKey means that the
-// secret opens none of them.
+// one that most locations hold is tried first, whatever the order of the
+// locations. keys.ErrWrongKey means that the secret opens none of them. It
+// refuses to choose between two clusters that as many locations hold, if the
+// secret opens both.
 func (h *Headers) Unlock(secret Secret) (*Repository, error) {
 	candidates := h.candidates()
-	var root *keys.Root
-	var chosen *Location
 	failure := keys.ErrWrongKey
-	for _, candidate := range candidates {
-		opened, err := secret.unlock(candidate.header)
+	for i, candidate := range candidates {
+		root, err := secret.unlock(candidate.header)
 		if err == nil {
-			root, chosen = opened, candidate
-			break
+			if err := h.rival(candidate, candidates[i+1:], secret); err != nil {
+				root.Wipe()
+				return nil, err
+			}
+			chosen := newest(candidates, candidate.header.Cluster, root)
+			h.classify(chosen, root)
+			return h.repository(chosen, root)
 		}
 		if !errors.Is(err, keys.ErrWrongKey) {
 			candidate.State, candidate.Err = HeaderDamaged, err
 			failure = fmt.Errorf("%s: %w", candidate, err)
 		}
 	}
-	if root == nil {
-		return nil, failure
-	}
+	return nil, failure
+}
+
+// newest returns the candidate with the newest header of a cluster under a root
+// key; of several, the one with the most copies.
+func newest(candidates []*Location, cluster keys.ClusterID, root *keys.Root) *Location {
+	var chosen *Location
 	for _, l := range candidates {
-		if l.State == HeaderCurrent && l.header.Cluster == chosen.header.Cluster &&
-			l.header.Serial > chosen.header.Serial && l.header.Verify(root) == nil {
+		if l.State != HeaderDamaged && l.header.Cluster == cluster && l.header.Verify(root) == nil &&
+			(chosen == nil || l.header.Serial > chosen.header.Serial) {
 			chosen = l
 		}
 	}
-	h.classify(chosen, root)
-	return h.repository(chosen, root)
+	return chosen
+}
+
+// rival returns an error if, of the candidates not yet tried, the secret opens one
+// of another cluster that at least as many locations hold as that of the chosen
+// one. Which of the two is meant can't be told then.
+func (h *Headers) rival(chosen *Location, others []*Location, secret Secret) error {
+	holders := map[keys.ClusterID]int{}
+	for _, l := range h.locations {
+		if l.header != nil {
+			holders[l.header.Cluster]++
+		}
+	}
+	for _, l := range others {
+		if l.header.Cluster == chosen.header.Cluster || holders[l.header.Cluster] < holders[chosen.header.Cluster] {
+			continue
+		}
+		if root, err := secret.unlock(l.header); err == nil {
+			root.Wipe()
+			return fmt.Errorf("%s and %s hold the key headers of two clusters, and the same secret opens both; "+
+				"leave one of them out of --repo", chosen, l)
+		}
+	}
+	return nil
 }
 
 // candidates returns one location for each distinct header, those with the
@@ -190,8 +226,8 @@ func (h *Headers) candidates() []*Location {
 		}
 		copies[string(l.raw)]++
 	}
-	slices.SortStableFunc(first, func(a, b *Location) int {
-		return cmp.Compare(copies[string(b.raw)], copies[string(a.raw)])
+	slices.SortFunc(first, func(a, b *Location) int {
+		return cmp.Or(cmp.Compare(copies[string(b.raw)], copies[string(a.raw)]), bytes.Compare(a.raw, b.raw))
 	})
 	return first
 }
@@ -206,6 +242,9 @@ func (h *Headers) classify(chosen *Location, root *keys.Root) {
 			l.State = HeaderCurrent
 		case l.header.Cluster == chosen.header.Cluster && l.header.Verify(root) == nil:
 			l.State = HeaderStale
+			if l.header.Serial == chosen.header.Serial {
+				l.State = HeaderConflicting
+			}
 		default:
 			l.State = HeaderForeign
 		}
@@ -230,6 +269,24 @@ func (h *Headers) repository(chosen *Location, root *keys.Root) (*Repository, er
 	return r, nil
 }
 
+// Conflict returns an error when locations hold different headers of the same
+// age. What is stored can be read and written all the same, as the root key is
+// one; but which header to keep, somebody has to decide.
+func (r *Repository) Conflict() error {
+	for _, l := range r.Locations {
+		if l.State != HeaderConflicting {
+			continue
+		}
+		for _, current := range r.Locations {
+			if current.State == HeaderCurrent {
+				return fmt.Errorf("%s and %s hold different key headers of the same age; "+
+					"delete the header at the one whose passphrase is to go, and run 'pcctl repair'", current, l)
+			}
+		}
+	}
+	return nil
+}
+
 // Mixed returns an error when a location holds this cluster's header under
 // another root key, as an interrupted key rotation leaves it. Nothing may be
 // written then but by the rotation itself.
@@ -240,101 +297,6 @@ func (r *Repository) Mixed() error {
 		}
 	}
 	return nil
-}
-
-// Init creates a cluster at the locations of a set: it writes a new key header
-// to every one. It fails with ErrInitialized when one exists, and also when a
-// location can't tell. If a location refuses the header, it is removed from
-// the others again.
-func Init(ctx context.Context, set *quorum.Set, passphrase []byte, random io.Reader) (keys.ClusterID, keys.RecoveryKey, error) {
-	if err := CheckNew(ctx, set); err != nil {
-		return keys.ClusterID{}, keys.RecoveryKey{}, err
-	}
-	header, root, recovery, err := keys.Create(random, passphrase)
-	if err != nil {
-		return keys.ClusterID{}, keys.RecoveryKey{}, err
-	}
-	root.Wipe()
-	// The passphrase may have taken long to type and to stretch.
-	if err := CheckNew(ctx, set); err != nil {
-		return keys.ClusterID{}, keys.RecoveryKey{}, err
-	}
-	if err := writeHeaders(ctx, set, header.Marshal()); err != nil {
-		return keys.ClusterID{}, keys.RecoveryKey{}, err
-	}
-	return header.Cluster, recovery, nil
-}
-
-// CheckNew returns nil when every location answers and none holds anything of
-// a cluster.
-func CheckNew(ctx context.Context, set *quorum.Set) error {
-	var initialized error
-	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
-		switch {
-		case reply.Err == nil || errors.Is(reply.Err, blob.ErrTooLarge):
-			initialized = fmt.Errorf("%w (%s holds a key header)", ErrInitialized, reply.Location)
-		case !errors.Is(reply.Err, blob.ErrNotFound):
-			return fmt.Errorf("checking for an existing cluster: %s: %w", reply.Location, reply.Err)
-		}
-	}
-	if initialized != nil {
-		return initialized
-	}
-	for _, location := range set.Locations() {
-		for _, kind := range []blob.Kind{blob.KindManifest, blob.KindChunk} {
-			err := location.List(ctx, kind, func(blob.Info) error { return errNotEmpty })
-			if errors.Is(err, errNotEmpty) {
-				return fmt.Errorf("%s holds the data of a cluster whose key header is missing; "+
-					"restore the header from another location, or empty this one", location)
-			}
-			if err != nil {
-				return fmt.Errorf("checking for an existing cluster: %s: %w", location, err)
-			}
-		}
-	}
-	return nil
-}
-
-var errNotEmpty = errors.New("location is not empty")
-
-// writeHeaders stores the header at every location, or at none.
-func writeHeaders(ctx context.Context, set *quorum.Set, header []byte) error {
-	var written []blob.Location
-	err := func() error {
-		for _, location := range set.Locations() {
-			written = append(written, location)
-			if err := location.Put(ctx, blob.Header(), header); err != nil {
-				return fmt.Errorf("writing the key header to %s: %w", location, err)
-			}
-			if err := location.Flush(ctx); err != nil {
-				return fmt.Errorf("writing the key header to %s: %w", location, err)
-			}
-		}
-		for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
-			if reply.Err != nil {
-				return fmt.Errorf("reading the key header back from %s: %w", reply.Location, reply.Err)
-			}
-			if string(reply.Data) != string(header) {
-				return fmt.Errorf("%s: another key header was written at the same time", reply.Location)
-			}
-		}
-		return nil
-	}()
-	if err == nil {
-		return nil
-	}
-	// Undone even when the command was interrupted.
-	ctx = context.WithoutCancel(ctx)
-	for _, location := range written {
-		stored, getErr := location.Get(ctx, blob.Header(), nil, keys.MaxHeader)
-		if getErr != nil || string(stored) != string(header) {
-			continue
-		}
-		if undoErr := location.Delete(ctx, blob.Header()); undoErr != nil {
-			return fmt.Errorf("%w; and the new key header could not be removed from %s again: %w", err, location, undoErr)
-		}
-	}
-	return err
 }
 
 // Holds reports whether the location's key header is still the one that was

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"slices"
 	"testing"
 
 	"powercloud.unidatum.com/go/blob"
@@ -149,5 +150,91 @@ func TestForeignLocationIsLeftAlone(t *testing.T) {
 	}
 	for _, reply := range repo.Set.GetEach(context.Background(), blob.Header(), 1<<10)[2:] {
 		storetest.WantError(t, reply.Err, repository.ErrForeign)
+	}
+}
+
+// changed returns a header that follows the cluster's, with a new recovery slot.
+func changed(t *testing.T, b *storetest.Testbed) []byte {
+	t.Helper()
+	header, err := keys.ParseHeader(b.Cluster.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot, _, err := header.NewRecoverySlot(rand.Reader, b.Cluster.Root(t), 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := header.WithSlots(b.Cluster.Root(t), append(slices.Clone(header.Slots), slot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next.Marshal()
+}
+
+func TestTwoHeadersOfTheSameAgeConflict(t *testing.T) {
+	b := storetest.New(t, 3)
+	b.Init()
+	if err := b.Unlock().Conflict(); err != nil {
+		t.Error(err)
+	}
+	b.WriteHeader(0, changed(t, b))
+	b.WriteHeader(2, changed(t, b))
+	repo := b.Unlock()
+	storetest.WantError(t, repo.Conflict(), nil, "location-0", "location-2", "same age")
+	if err := repo.Mixed(); err != nil {
+		t.Error(err)
+	}
+	// Everybody takes the same of the two for the cluster's, in whatever order
+	// the locations are given.
+	headers, err := repository.Read(context.Background(), b.Ordered(2, 1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := headers.Unlock(repository.Secret{Recovery: &b.Cluster.Recovery})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again.Header, repo.Header) {
+		t.Error("the order of the locations decides which header is chosen")
+	}
+	// A newer one ends the conflict.
+	header, err := keys.ParseHeader(repo.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, err := header.WithSlots(b.Cluster.Root(t), header.Slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.WriteHeader(1, newer.Marshal())
+	if err := b.Unlock().Conflict(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSecretThatOpensTwoClusters: of two clusters that as many locations hold,
+// none may be taken for the one that is meant.
+func TestSecretThatOpensTwoClusters(t *testing.T) {
+	b := storetest.New(t, 3)
+	second := keystest.Second(t)
+	unlock := func(secret repository.Secret) (*repository.Repository, error) {
+		headers, err := repository.Read(context.Background(), b.Set())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return headers.Unlock(secret)
+	}
+	secret := repository.Secret{Passphrase: []byte(second.Passphrase)}
+	b.WriteHeader(0, b.Cluster.Header)
+	b.WriteHeader(1, second.Header)
+	_, err := unlock(secret)
+	storetest.WantError(t, err, nil, "location-0", "location-1", "two clusters", "--repo")
+	// A recovery key opens only one of them.
+	if repo, err := unlock(repository.Secret{Recovery: &second.Recovery}); err != nil || repo.Cluster != second.ID {
+		t.Errorf("the recovery key of the second cluster doesn't open it: %v", err)
+	}
+	b.WriteHeader(2, second.Header)
+	if repo, err := unlock(secret); err != nil || repo.Cluster != second.ID {
+		t.Errorf("the cluster of two locations of three isn't opened: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,19 +57,24 @@ func New(t testing.TB, n int) *Testbed {
 	return b
 }
 
-// Set returns the locations with the given indexes, or all, as a set.
+// Set returns the locations with the given indexes, or all, as a set, in
+// ascending order.
 func (b *Testbed) Set(indexes ...int) *quorum.Set {
 	b.t.Helper()
+	if len(indexes) == 0 {
+		for i := range b.Paths {
+			indexes = append(indexes, i)
+		}
+	}
+	return b.Ordered(slices.Sorted(slices.Values(indexes))...)
+}
+
+// Ordered returns the locations with the given indexes as a set, in that order.
+func (b *Testbed) Ordered(indexes ...int) *quorum.Set {
+	b.t.Helper()
 	var locations []blob.Location
-	for i, path := range b.Paths {
-		wanted := len(indexes) == 0
-		for _, index := range indexes {
-			wanted = wanted || index == i
-		}
-		if !wanted {
-			continue
-		}
-		location := b.location(path)
+	for _, i := range indexes {
+		location := b.location(b.Paths[i])
 		if b.Wrap != nil {
 			location = b.Wrap(i, location)
 		}
