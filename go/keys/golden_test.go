@@ -99,7 +99,7 @@ func TestGoldenDerivation(t *testing.T) {
 	for _, purpose := range []Purpose{
 		PurposeChunkID, PurposeChunkName, PurposeChunkSeal, PurposeManifestID,
 		PurposeManifestSeal, PurposeRecordSeal, PurposeGraceRecordName,
-		PurposeLostRecordName, PurposeHeaderMAC,
+		PurposeLostRecordName, PurposeCatalogSeal, PurposeHeaderMAC,
 	} {
 		got := hex.EncodeToString(root.Derive(purpose))
 		if got != v.Keys[purpose] {

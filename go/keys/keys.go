@@ -70,6 +70,9 @@ const (
 	// PurposeLostRecordName gives the blob name of the record of lost chunks,
 	// in the same way.
 	PurposeLostRecordName Purpose = "lost record name"
+	// PurposeCatalogSeal encrypts the catalog of manifests that pcctl keeps on
+	// the machine that it runs on.
+	PurposeCatalogSeal Purpose = "catalog seal"
 	// PurposeHeaderMAC keys the MAC over the key header.
 	PurposeHeaderMAC Purpose = "header mac"
 )

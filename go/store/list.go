@@ -1,103 +1,125 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/scan"
 )
 
-// manifestsRead is how many manifests are read at once.
-const manifestsRead = 16
+// Listing is the objects whose names start with a prefix, in the order of their
+// names. It takes 64 bytes and the name in memory for each.
+type Listing struct {
+	rows []row
+}
 
-// List returns the objects whose names start with a prefix, sorted by name. A
-// location that can't be listed is warned of, as long as those that can be
-// must between them have every object that was ever acknowledged; else it is
-// an error. Manifests of which no location has an authentic copy are reported
-// by an error that comes along with the objects that could be read.
-func (s *Store) List(ctx context.Context, prefix string) ([]Object, error) {
-	names, err := s.listManifests(ctx)
+// row is an object in little memory.
+type row struct {
+	name                     string
+	size, modified, fileTime int64
+	chunks                   int
+	mode                     fs.FileMode
+}
+
+// Len returns the number of objects. A nil Listing has none.
+func (l *Listing) Len() int {
+	if l == nil {
+		return 0
+	}
+	return len(l.rows)
+}
+
+// Objects returns the objects one after the other.
+func (l *Listing) Objects() iter.Seq[Object] {
+	return func(yield func(Object) bool) {
+		if l == nil {
+			return
+		}
+		for _, r := range l.rows {
+			o := Object{Name: r.name, Size: r.size, Chunks: r.chunks, Modified: time.Unix(0, r.modified), FileMode: r.mode}
+			if r.fileTime != 0 {
+				o.FileTime = time.Unix(0, r.fileTime)
+			}
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// add adds the object of a result, of which nothing else is kept.
+func (l *Listing) add(result newest.Result) {
+	m := result.Manifest
+	l.rows = append(l.rows, row{
+		name: strings.Clone(m.Name), size: m.Size, modified: m.Version.Time, fileTime: m.FileTime,
+		chunks: len(m.Chunks), mode: fs.FileMode(m.FileMode),
+	})
+}
+
+// List returns the objects whose names start with a prefix. A location that can't
+// be listed is warned of, as long as those that can be must between them have
+// every object that was ever acknowledged; else it is an error. Manifests of which
+// no location has an authentic copy are reported by an error that comes along with
+// the objects that could be read.
+func (s *Store) List(ctx context.Context, prefix string) (*Listing, error) {
+	listing := &Listing{}
+	seen, unreadable := 0, 0
+	var example error
+	scanner := scan.Scanner{Set: s.set, Finder: s.finder, Catalog: s.options.Catalog, Warn: s.options.Warn}
+	failures, err := scanner.Manifests(ctx, nil, nil, func(_ blob.Name, result newest.Result) {
+		err := result.Err()
+		if errors.Is(err, ErrNotFound) {
+			return // It was removed between being listed and being read.
+		}
+		seen++
+		if err != nil {
+			unreadable++
+			example = err
+			return
+		}
+		s.noteRead(result)
+		if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
+			listing.add(result)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	var objects []Object
-	unreadable := 0
-	var example error
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(manifestsRead)
-	for _, name := range names {
-		group.Go(func() error {
-			s.finder.Visit(ctx, name, func(result newest.Result) {
-				if ctx.Err() != nil {
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if err := result.Err(); err != nil {
-					unreadable++
-					example = err
-					return
-				}
-				s.noteRead(result)
-				if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
-					objects = append(objects, object(result.Manifest))
-				}
-			})
-			return ctx.Err()
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err := s.enoughListed(failures); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(objects, func(a, b Object) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(listing.rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
 	if unreadable > 0 {
-		return objects, fmt.Errorf("%d of %d manifests can't be read (%w); run 'pcctl check'", unreadable, len(names), example)
+		return listing, fmt.Errorf("%d of %d manifests can't be read (%w); run 'pcctl check'", unreadable, seen, example)
 	}
-	return objects, nil
+	return listing, nil
 }
 
-// listManifests returns the names of the manifests at all locations that can
-// be listed.
-func (s *Store) listManifests(ctx context.Context) ([]blob.Name, error) {
-	locations := s.set.Locations()
-	found := make([][]blob.Name, len(locations))
-	failures := make([]error, len(locations))
-	var group sync.WaitGroup
-	for i, location := range locations {
-		group.Go(func() {
-			failures[i] = location.List(ctx, blob.KindManifest, func(info blob.Info) error {
-				found[i] = append(found[i], info.Name)
-				return nil
-			})
-		})
-	}
-	group.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+// enoughListed returns an error when so many locations could not be listed that
+// they may hide an object.
+func (s *Store) enoughListed(failures []error) error {
 	failed := 0
 	for i, err := range failures {
 		if err == nil {
 			continue
 		}
 		failed++
+		location := s.set.Locations()[i]
 		// An acknowledged object is at a quorum of locations: fewer than
 		// that can't hide one.
 		if failed >= s.set.Quorum() {
-			return nil, fmt.Errorf("objects may be missing from the list, as %s can't be listed: %w", locations[i], err)
+			return fmt.Errorf("objects may be missing from the list, as %s can't be listed: %w", location, err)
 		}
-		s.options.Warn(fmt.Sprintf("%s can't be listed: %v", locations[i], err))
+		s.options.Warn(fmt.Sprintf("%s can't be listed: %v", location, err))
 	}
-	names := slices.Concat(found...)
-	slices.SortFunc(names, func(a, b blob.Name) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	return slices.Compact(names), nil
+	return nil
 }

@@ -38,10 +38,10 @@ func TestMemoryForManifestsThatAreReplacedIsBounded(t *testing.T) {
 		t.Errorf("manifests could take %d MiB at a time", most>>20)
 	}
 	objects, err := b.Open().List(context.Background(), "")
-	if err != nil || len(objects) != len(names) {
-		t.Fatalf("listed %d objects, %v", len(objects), err)
+	if err != nil || objects.Len() != len(names) {
+		t.Fatalf("listed %d objects, %v", objects.Len(), err)
 	}
-	for _, o := range objects {
+	for o := range objects.Objects() {
 		if o.Size != int64(len(o.Name)) {
 			t.Errorf("%s has %d bytes: it was not replaced", o.Name, o.Size)
 		}

@@ -24,6 +24,7 @@ import (
 
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/catalog"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/grace"
 	"powercloud.unidatum.com/go/store/lost"
@@ -75,6 +76,8 @@ type Options struct {
 	// Workers is the number of chunks that are worked on at once; chosen
 	// from the number of processors when 0. Each takes 4 MiB of memory.
 	Workers int
+	// Catalog is what is known of manifests already, or nil.
+	Catalog *catalog.Catalog
 	// Warn is told, in a line, what went wrong without making the work
 	// fail; it may be nil.
 	Warn func(string)

@@ -109,7 +109,7 @@ func TestStaleLocationDoesNotBringBackTheDeleted(t *testing.T) {
 	storetest.WantError(t, err, store.ErrNotFound, "x")
 	storetest.WantError(t, b.Open().Remove(context.Background(), "x"), store.ErrNotFound, "x")
 	objects, err := b.Open().List(context.Background(), "")
-	if err != nil || len(objects) != 0 {
+	if err != nil || objects.Len() != 0 {
 		t.Errorf("list has %v, %v after the delete", objects, err)
 	}
 	storetest.Put(t, b.Open(), "x", []byte("again"))
@@ -201,7 +201,7 @@ func TestListByPrefix(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, o := range objects {
+		for o := range objects.Objects() {
 			names = append(names, o.Name)
 		}
 		if got := strings.Join(names, " "); got != want {
@@ -214,7 +214,7 @@ func TestListThatMayBeIncompleteIsAnError(t *testing.T) {
 	b := storetest.New(t, 3)
 	storetest.Put(t, b.Open(), "x", []byte("content"))
 	b.Spoil(0)
-	if objects, err := b.Open().List(context.Background(), ""); err != nil || len(objects) != 1 {
+	if objects, err := b.Open().List(context.Background(), ""); err != nil || objects.Len() != 1 {
 		t.Errorf("with one of three locations gone, list gave %v, %v", objects, err)
 	}
 	b.Spoil(1)

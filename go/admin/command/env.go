@@ -37,6 +37,9 @@ type Env struct {
 	Now func() time.Time
 	// Rand is the source of keys; nil is crypto/rand.Reader.
 	Rand io.Reader
+	// ConfigDir is the directory for what pcctl keeps on this machine; "" keeps
+	// nothing.
+	ConfigDir string
 	// Zone is the time zone that times are shown in; nil is time.Local.
 	Zone *time.Location
 }

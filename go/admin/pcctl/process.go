@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/term"
@@ -42,6 +43,7 @@ func Main() int {
 
 	return Run(ctx, Env{
 		Args:           os.Args,
+		ConfigDir:      configDir(),
 		Stdin:          os.Stdin,
 		Stdout:         os.Stdout,
 		Stderr:         os.Stderr,
@@ -51,6 +53,20 @@ func Main() int {
 		ShowProgress:   isTerminal(os.Stderr),
 		StdoutTerminal: isTerminal(os.Stdout),
 	})
+}
+
+// configDir returns the directory for what pcctl keeps on this machine: the one
+// that POWERCLOUD_CONFIG names, or else one of the user's. Without either, nothing
+// is kept.
+func configDir() string {
+	if dir := os.Getenv("POWERCLOUD_CONFIG"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "powercloud")
 }
 
 // isTerminal tells whether what is written to w is shown to a person.

@@ -297,10 +297,10 @@ func (d *downloads) targets(ctx context.Context, run download) ([]target, store.
 	names := run.names
 	if run.allPrefix {
 		list, err := d.store.List(ctx, run.prefix)
-		if len(list) == 0 && err == nil {
+		if list.Len() == 0 && err == nil {
 			err = fmt.Errorf("no object's name starts with %s", command.Printable(run.prefix))
 		}
-		if len(list) == 0 {
+		if list.Len() == 0 {
 			return nil, nil, err
 		}
 		if err != nil {
@@ -308,7 +308,7 @@ func (d *downloads) targets(ctx context.Context, run download) ([]target, store.
 			d.failures.add(err)
 		}
 		var total int64
-		for _, o := range list {
+		for o := range list.Objects() {
 			names = append(names, o.Name)
 			total += o.Size
 		}

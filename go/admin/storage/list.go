@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -58,21 +60,34 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 	defer s.close()
 	// What could be read is printed even when something could not.
 	list, failure := s.List(ctx, prefix)
-	for _, o := range list {
-		if cmd.Bool("json") {
-			err = command.WriteJSON(g.env.Stdout, newObjectResult(o))
-		} else {
-			err = g.env.Printf("%12d  %s  %s\n", o.Size,
-				o.Modified.In(g.env.Zone).Format("2006-01-02 15:04"), command.Printable(o.Name))
-		}
-		if err != nil {
-			return err
-		}
+	if err := g.printObjects(list, cmd.Bool("json")); err != nil {
+		return err
 	}
 	if failure != nil {
 		return failure
 	}
 	g.warnDefects(s, bar)
+	return nil
+}
+
+// printObjects prints a line for each object.
+func (g *group) printObjects(list *store.Listing, json bool) error {
+	lines := bufio.NewWriter(g.env.Stdout)
+	for o := range list.Objects() {
+		var err error
+		if json {
+			err = command.WriteJSON(lines, newObjectResult(o))
+		} else {
+			_, err = fmt.Fprintf(lines, "%12d  %s  %s\n", o.Size,
+				o.Modified.In(g.env.Zone).Format("2006-01-02 15:04"), command.Printable(o.Name))
+		}
+		if err != nil {
+			return &command.OutputError{Err: err}
+		}
+	}
+	if err := lines.Flush(); err != nil {
+		return &command.OutputError{Err: err}
+	}
 	return nil
 }
 

@@ -17,7 +17,7 @@ func (g *group) passphraseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "passphrase",
 		Usage:     "Change the passphrase",
-		UsageText: "pcctl --repo LOC[,LOC...] passphrase",
+		UsageText: "pcctl --repo LOC[,LOC...] passphrase [--json]",
 		Description: `Asks for the passphrase, then for a new one twice, and replaces the old one in
 the key header at every location. Recovery keys stay valid, and the data is not
 touched. With POWERCLOUD_RECOVERY_KEY set, the old passphrase isn't needed.
@@ -30,7 +30,10 @@ Who has the old passphrase and an old copy of the key header still has the keys.
 After a leak the keys themselves must be replaced, which this doesn't do.
 
 POWERCLOUD_PASSPHRASE and POWERCLOUD_NEW_PASSPHRASE answer instead of the
-terminal.`,
+terminal.
+
+With --json: {"cluster": HEX}`,
+		Flags:  []cli.Flag{command.JSONFlag()},
 		Action: action(0, 0, g.passphrase),
 	}
 }
@@ -55,11 +58,21 @@ func (g *group) passphrase(ctx context.Context, cmd *cli.Command, _ []string) er
 	err = repo.ChangePassphrase(ctx, passphrase, g.env.Rand)
 	var partial *repository.PartialChangeError
 	if err == nil || errors.As(err, &partial) {
-		if printErr := g.env.Printf("changed the passphrase of cluster %s\n", repo.Cluster); printErr != nil {
-			return errors.Join(err, printErr)
-		}
+		err = errors.Join(err, g.printChanged(cmd, repo.Cluster))
 	}
 	return err
+}
+
+func (g *group) printChanged(cmd *cli.Command, cluster keys.ClusterID) error {
+	if cmd.Bool("json") {
+		return command.WriteJSON(g.env.Stdout, passphraseResult{cluster.String()})
+	}
+	return g.env.Printf("changed the passphrase of cluster %s\n", cluster)
+}
+
+// passphraseResult is what passphrase --json prints.
+type passphraseResult struct {
+	Cluster string `json:"cluster"`
 }
 
 func (g *group) recoveryKeyCommand() *cli.Command {
@@ -67,6 +80,8 @@ func (g *group) recoveryKeyCommand() *cli.Command {
 		Name:      "recovery-key",
 		Usage:     "Make spare recovery keys",
 		UsageText: "pcctl --repo LOC[,LOC...] recovery-key add [--json]",
+		Description: `Each recovery key opens the cluster without the passphrase. The first one is
+made by init.`,
 		Commands: []*cli.Command{{
 			Name:      "add",
 			Usage:     "Make a spare recovery key",

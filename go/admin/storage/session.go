@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/urfave/cli/v3"
@@ -16,6 +17,7 @@ import (
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/catalog"
 	"powercloud.unidatum.com/go/store/repository"
 )
 
@@ -77,15 +79,26 @@ func (g *group) unlockWith(ctx context.Context, cmd *cli.Command) (*repository.R
 		clear(secret.Recovery[:])
 		secret.Recovery = nil
 	}
-	if err == nil && ctx.Err() != nil {
-		repo.Root.Wipe()
-		err = ctx.Err()
-	}
 	if err != nil {
 		clear(secret.Passphrase)
 		return nil, repository.Secret{}, nil, err
 	}
+	if err := errors.Join(ctx.Err(), g.openCatalog(repo)); err != nil {
+		repo.Root.Wipe()
+		clear(secret.Passphrase)
+		return nil, repository.Secret{}, nil, err
+	}
 	return repo, secret, specs, nil
+}
+
+// openCatalog opens what this machine knows of the cluster's manifests, if it may
+// keep anything.
+func (g *group) openCatalog(repo *repository.Repository) (err error) {
+	if g.env.ConfigDir == "" {
+		return nil
+	}
+	repo.Catalog, err = catalog.New(filepath.Join(g.env.ConfigDir, "catalog", repo.Cluster.String()), repo.Root)
+	return err
 }
 
 // secret returns the recovery key that the environment holds, or else the
@@ -114,9 +127,10 @@ func (g *group) objects(ctx context.Context, cmd *cli.Command, bar *progress.Bar
 		return nil, err
 	}
 	s, err := store.New(repo.Set, repo.Root, store.Options{
-		Now:    g.env.Now,
-		Random: g.env.Rand,
-		Warn:   func(line string) { bar.Print(func() { g.warn("%s", line) }) },
+		Now:     g.env.Now,
+		Random:  g.env.Rand,
+		Catalog: repo.Catalog,
+		Warn:    func(line string) { bar.Print(func() { g.warn("%s", line) }) },
 	})
 	if err != nil {
 		repo.Root.Wipe()

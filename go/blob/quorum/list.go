@@ -24,23 +24,26 @@ type Group struct {
 	First byte
 	// Listed has what each location lists, in the order given to New.
 	Listed [][]blob.Info
+	// Failed says of each location why its listing ended too early to tell, or
+	// nil.
+	Failed []error
 }
 
 // ListEach lists the blobs of a kind at all locations side by side, and calls fn
 // for each first byte of an ID in ascending order, also when nothing begins with
-// it. It holds a few groups a location in memory. Locations whose index skip
-// reports are left out.
+// it. It holds a few groups a location in memory. Locations that failed before,
+// by their index, are not asked and count as failed; failed may be nil.
 //
-// The errors returned are those of the locations, in their order; what such a
-// location lists is missing from some of the groups. The last result is fn's
-// error, which ends the listing, or ctx's.
-func (s *Set) ListEach(ctx context.Context, kind blob.Kind, skip func(int) bool, fn func(Group) error) ([]error, error) {
+// The errors returned are those of the locations, in their order. The last result
+// is fn's error, which ends the listing, or ctx's.
+func (s *Set) ListEach(ctx context.Context, kind blob.Kind, failed []error, fn func(Group) error) ([]error, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lists := make([]*list, len(s.locations))
 	for i, location := range s.locations {
 		lists[i] = &list{groups: make(chan []blob.Info, 1)}
-		if skip != nil && skip(i) {
+		if failed != nil && failed[i] != nil {
+			lists[i].err = failed[i]
 			close(lists[i].groups)
 			continue
 		}
@@ -48,9 +51,9 @@ func (s *Set) ListEach(ctx context.Context, kind blob.Kind, skip func(int) bool,
 	}
 	failure := func() error {
 		for first := range 256 {
-			group := Group{First: byte(first), Listed: make([][]blob.Info, len(lists))}
+			group := Group{First: byte(first), Listed: make([][]blob.Info, len(lists)), Failed: make([]error, len(lists))}
 			for i, l := range lists {
-				group.Listed[i] = l.take(byte(first))
+				group.Listed[i], group.Failed[i] = l.take(byte(first))
 			}
 			if err := ctx.Err(); err != nil {
 				return err
@@ -120,17 +123,22 @@ func (l *list) run(ctx context.Context, location blob.Location, kind blob.Kind) 
 	}
 }
 
-// take returns the blobs that begin with a byte.
-func (l *list) take(first byte) []blob.Info {
+// take returns the blobs that begin with a byte, or why the listing ended before
+// them.
+func (l *list) take(first byte) ([]blob.Info, error) {
 	if l.ahead == nil {
-		l.ahead = <-l.groups
+		group, ok := <-l.groups
+		if !ok {
+			return nil, l.err
+		}
+		l.ahead = group
 	}
-	if l.ahead == nil || l.ahead[0].Name.ID[0] != first {
-		return nil
+	if l.ahead[0].Name.ID[0] != first {
+		return nil, nil
 	}
 	group := l.ahead
 	l.ahead = nil
-	return group
+	return group, nil
 }
 
 // end waits for the listing to end and returns its error.

@@ -85,14 +85,22 @@ func TestListEachFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	errs, err := set.ListEach(t.Context(), blob.KindChunk, func(i int) bool { return i == 3 }, func(group quorum.Group) error {
+	down := errors.New("down")
+	errs, err := set.ListEach(t.Context(), blob.KindChunk, []error{3: down}, func(group quorum.Group) error {
 		found += len(group.Listed[1])
+		if !errors.Is(group.Failed[0], blobtest.ErrFault) || group.Failed[1] != nil || group.Failed[3] != down {
+			t.Errorf("in group %d these have failed: %v", group.First, group.Failed)
+		}
+		// The liar's only group is cut short, so it isn't told.
+		if group.Failed[2] == nil || group.Listed[2] != nil {
+			t.Errorf("in group %d the liar lists %v, and failed: %v", group.First, group.Listed[2], group.Failed[2])
+		}
 		return nil
 	})
 	if err != nil || found != 1 {
 		t.Errorf("%d blobs at the good location, %v", found, err)
 	}
-	if !errors.Is(errs[0], blobtest.ErrFault) || errs[1] != nil || errs[2] == nil || errs[3] != nil {
+	if !errors.Is(errs[0], blobtest.ErrFault) || errs[1] != nil || errs[2] == nil || errs[3] != down {
 		t.Errorf("the locations' errors are %v", errs)
 	}
 

@@ -83,6 +83,7 @@ func newCollection(repo *repository.Repository, options Options) (*collection, e
 	if err != nil {
 		return nil, err
 	}
+	surveyor.Catalog = repo.Catalog
 	keeper, err := grace.NewKeeper(repo.Set, repo.Root)
 	if err != nil {
 		return nil, err

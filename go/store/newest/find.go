@@ -85,6 +85,29 @@ func (f *Finder) Visit(ctx context.Context, name blob.Name, use func(Result)) {
 	use(found.result())
 }
 
+// Known is the Result of a manifest of which all is known without reading it: its
+// newest version as it is stored, and of each copy its version, or that it is
+// missing or unreachable. It reports false when that doesn't fit together.
+func (f *Finder) Known(name blob.Name, stored []byte, copies []Copy) (Result, bool) {
+	found := finding{sealer: f.sealer, name: name, copies: copies, blob: stored}
+	m, err := f.sealer.Open(name, stored)
+	if err != nil {
+		return Result{}, false
+	}
+	found.newest = m
+	held := false
+	for _, c := range copies {
+		if c.State != Current {
+			continue
+		}
+		if c.Version.Compare(m.Version) > 0 {
+			return Result{}, false
+		}
+		held = held || c.Version == m.Version
+	}
+	return found.result(), held
+}
+
 // finding is a manifest that is being looked for.
 type finding struct {
 	sealer *manifest.Sealer

@@ -111,7 +111,7 @@ func (i inventive) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) 
 	if err := i.Location.List(ctx, kind, fn); err != nil || kind != blob.KindManifest {
 		return err
 	}
-	return fn(blob.Info{Name: blob.Name{Kind: kind, ID: [32]byte{1}}, Size: 100})
+	return fn(blob.Info{Name: blob.Name{Kind: kind, ID: [32]byte{0xff, 1}}, Size: 100, Mark: "mark"})
 }
 
 func TestRepairSparesWhatIsWrittenMeanwhile(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/catalog"
 )
 
 var (
@@ -141,6 +142,8 @@ type Repository struct {
 	Cluster keys.ClusterID
 	// Header is the newest key header, as it is stored.
 	Header []byte
+	// Catalog is what is known of manifests already, or nil.
+	Catalog *catalog.Catalog
 	// Locations has every location, in the order given.
 	Locations []*Location
 	// Set gives access to all of them. A location with a foreign header, or

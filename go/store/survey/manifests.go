@@ -1,19 +1,15 @@
 package survey
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/scan"
 )
-
-// atOnce is how many manifests are read at once.
-const atOnce = 16
 
 // each runs a step for every location that has not failed, all at once, and
 // records which ones fail.
@@ -29,41 +25,22 @@ func (v *Surveyor) each(ctx context.Context, failed []error, step func(index int
 	return ctx.Err()
 }
 
-// eachManifest reads every manifest that any location lists and calls visit
-// for each, from one goroutine at a time. Locations that can't be listed are
+// eachManifest calls visit for the newest version of every manifest that any
+// location lists, from one goroutine at a time. Locations that can't be listed are
 // recorded as failed.
 func (v *Surveyor) eachManifest(ctx context.Context, failed []error, visit func(blob.Name, newest.Result)) error {
-	listed := make([][]blob.Name, len(failed))
-	err := v.each(ctx, failed, func(i int, location blob.Location) error {
-		return location.List(ctx, blob.KindManifest, func(info blob.Info) error {
-			listed[i] = append(listed[i], info.Name)
-			return nil
-		})
+	scanner := scan.Scanner{Set: v.Set, Finder: v.Finder, Catalog: v.Catalog}
+	errs, err := scanner.Manifests(ctx, failed, v.expect, func(name blob.Name, result newest.Result) {
+		visit(name, result)
+		v.done(1)
 	})
 	if err != nil {
 		return err
 	}
-	names := slices.Concat(listed...)
-	slices.SortFunc(names, func(a, b blob.Name) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	names = slices.Compact(names)
-	v.expect(int64(len(names)))
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for _, name := range names {
-		group.Go(func() error {
-			v.Finder.Visit(ctx, name, func(result newest.Result) {
-				if ctx.Err() == nil {
-					mu.Lock()
-					defer mu.Unlock()
-					visit(name, result)
-					v.done(1)
-				}
-			})
-			return ctx.Err()
-		})
+	for i, err := range errs {
+		failed[i] = cmp.Or(failed[i], err)
 	}
-	return group.Wait()
+	return nil
 }
 
 // Users returns the names of the objects that need any of the given chunks,

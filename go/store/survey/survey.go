@@ -12,6 +12,7 @@ import (
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/catalog"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
@@ -81,6 +82,8 @@ type Surveyor struct {
 	Chunks    *chunk.Sealer
 	Manifests *manifest.Sealer
 	Finder    *newest.Finder
+	// Catalog is what is known of manifests already, or nil: then all are read.
+	Catalog *catalog.Catalog
 	// Members are the locations that have the cluster's key header, and so had
 	// been brought up to date once. That others lack a manifest says nothing.
 	Members Locations

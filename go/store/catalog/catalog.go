@@ -1,0 +1,267 @@
+// Package catalog remembers what manifests say, on the machine that runs pcctl,
+// so that going through all objects costs a listing and what has changed since.
+//
+// For every copy of a manifest it knows which version the copy was when the
+// location gave it a certain version mark, and it keeps the newest version as it
+// is stored, sealed. It is a cache: sealed itself, never the only place of
+// anything, and deleted without harm. What can't be read counts as empty.
+//
+// The format is written down in docs/formats.md.
+package catalog
+
+import (
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"powercloud.unidatum.com/go/keys"
+	"powercloud.unidatum.com/go/store/manifest"
+)
+
+// MaxManifest is the size of the largest manifest that is kept, in bytes.
+const MaxManifest = 256 << 10
+
+// Key is a manifest's blob ID.
+type Key = [32]byte
+
+// LocationKey stands for a location: the first bytes of a hash of what it is
+// called.
+type LocationKey [8]byte
+
+// Location returns a location's key.
+func Location(name string) LocationKey {
+	sum := sha256.Sum256([]byte(name))
+	return LocationKey(sum[:])
+}
+
+// markHash stands for a version mark.
+type markHash [16]byte
+
+func hashMark(mark string) markHash {
+	sum := sha256.Sum256([]byte(mark))
+	return markHash(sum[:])
+}
+
+// Catalog is one cluster's, in a directory. It may be used by several goroutines
+// at once. Several processes that use it at a time don't harm it, but lose each
+// other's additions.
+type Catalog struct {
+	dir  string
+	aead cipher.AEAD
+}
+
+// New returns the catalog in a directory of its own, which is made when something
+// is first saved.
+func New(dir string, root *keys.Root) (*Catalog, error) {
+	sealKey := root.Derive(keys.PurposeCatalogSeal)
+	defer clear(sealKey)
+	aead, err := chacha20poly1305.NewX(sealKey)
+	if err != nil {
+		return nil, fmt.Errorf("catalog cipher: %w", err)
+	}
+	return &Catalog{dir: dir, aead: aead}, nil
+}
+
+// Shard is what a catalog knows of the manifests whose blob IDs begin with one
+// byte. It may be used by several goroutines at once.
+type Shard struct {
+	first byte
+
+	mu      sync.Mutex
+	entries map[Key]*entry
+	changed bool
+}
+
+// entry is what is known of one manifest.
+type entry struct {
+	copies []copyState
+	// blob is the newest version, sealed.
+	blob []byte
+	// used is set when this process asked for the entry or set it.
+	used bool
+}
+
+// copyState says which version a location's copy with some mark is.
+type copyState struct {
+	location LocationKey
+	mark     markHash
+	version  manifest.Version
+}
+
+// Load returns a shard. One that can't be read is empty.
+func (c *Catalog) Load(first byte) *Shard {
+	s := &Shard{first: first, entries: map[Key]*entry{}}
+	sealed, err := readLimited(c.path(first))
+	if err != nil {
+		return s
+	}
+	content, err := c.open(first, sealed)
+	if err != nil {
+		return s
+	}
+	if entries, err := parse(content); err == nil {
+		s.entries = entries
+	}
+	return s
+}
+
+// readLimited reads a file unless it is larger than a shard can be.
+func readLimited(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxShard {
+		return nil, errMalformed
+	}
+	sealed := make([]byte, info.Size())
+	_, err = io.ReadFull(file, sealed)
+	return sealed, err
+}
+
+// Version returns which version a location's copy of a manifest is, if it has the
+// given mark now and had it when that was found out.
+func (s *Shard) Version(id Key, location LocationKey, mark string) (manifest.Version, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[id]
+	if e == nil {
+		return manifest.Version{}, false
+	}
+	e.used = true
+	for _, c := range e.copies {
+		if c.location == location {
+			return c.version, c.mark == hashMark(mark)
+		}
+	}
+	return manifest.Version{}, false
+}
+
+// Blob returns the newest version of a manifest that was seen, as it is stored, or
+// nil. The caller must not change it.
+func (s *Shard) Blob(id Key) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[id]; e != nil {
+		return e.blob
+	}
+	return nil
+}
+
+// Copy is a location's copy of a manifest that was authenticated.
+type Copy struct {
+	Location LocationKey
+	// Mark is the location's version mark from before the copy was read.
+	Mark    string
+	Version manifest.Version
+}
+
+// Set enters what was read of a manifest: its newest version as it is stored,
+// which the shard keeps, and the copies at the locations that were asked. What is
+// known of other locations stays.
+func (s *Shard) Set(id Key, blob []byte, copies []Copy, asked []LocationKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &entry{blob: blob, used: true}
+	if before := s.entries[id]; before != nil {
+		for _, c := range before.copies {
+			if !contains(asked, c.location) {
+				e.copies = append(e.copies, c)
+			}
+		}
+	}
+	for _, c := range copies {
+		e.copies = append(e.copies, copyState{c.Location, hashMark(c.Mark), c.Version})
+	}
+	if len(e.copies) > maxCopies || len(blob) == 0 || len(blob) > MaxManifest {
+		return
+	}
+	s.entries[id], s.changed = e, true
+}
+
+// forget drops the entries that were neither asked for nor set and are known only
+// from locations that were listed: the manifests are gone.
+func (s *Shard) forget(listed []LocationKey) {
+	for id, e := range s.entries {
+		gone := !e.used
+		for _, c := range e.copies {
+			gone = gone && contains(listed, c.location)
+		}
+		if gone {
+			delete(s.entries, id)
+			s.changed = true
+		}
+	}
+}
+
+func contains(keys []LocationKey, key LocationKey) bool {
+	for _, k := range keys {
+		if k == key {
+			return true
+		}
+	}
+	return false
+}
+
+// Save stores a shard, if it has changed, in which whatever the listed locations
+// have was asked for or set.
+func (c *Catalog) Save(s *Shard, listed []LocationKey) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(listed)
+	if !s.changed {
+		return nil
+	}
+	sealed, err := c.seal(s.first, appendEntries(nil, s.entries))
+	if err != nil {
+		return err
+	}
+	if err := c.write(s.first, sealed); err != nil {
+		return fmt.Errorf("saving the catalog of objects: %w", err)
+	}
+	s.changed = false
+	return nil
+}
+
+// write replaces a shard's file. It is not synced: a file that a power cut leaves
+// torn is not authentic, and so empty.
+func (c *Catalog) write(first byte, sealed []byte) error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	var random [8]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return err
+	}
+	temporary := c.path(first) + "." + hex.EncodeToString(random[:]) + ".tmp"
+	err := os.WriteFile(temporary, sealed, 0o600)
+	if err == nil {
+		err = os.Rename(temporary, c.path(first))
+	}
+	if err != nil {
+		if removeErr := os.Remove(temporary); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+			err = errors.Join(err, removeErr)
+		}
+	}
+	return err
+}
+
+// path returns where a shard is stored.
+func (c *Catalog) path(first byte) string {
+	return filepath.Join(c.dir, hex.EncodeToString([]byte{first}))
+}
