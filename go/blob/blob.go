@@ -20,10 +20,25 @@ var ErrNotFound = errors.New("blob not found")
 // honest writer's blob is. Nothing beyond the reader's limit was kept in memory.
 var ErrTooLarge = errors.New("blob is larger than it may be")
 
+// ErrDamaged says that the location answered, and that what it holds of a blob is
+// not enough to put it together. It is as good as a corrupt copy.
+var ErrDamaged = errors.New("too little is left of the blob")
+
+// Unusable reports whether an error says that the location answered with
+// something that is no honest writer's blob, or not enough of one.
+func Unusable(err error) bool {
+	return errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDamaged)
+}
+
+// SizeUnknown stands for the size of a blob that the location can't tell without
+// reading it.
+const SizeUnknown = -1
+
 // Info is what a location tells about a blob without reading it.
 type Info struct {
 	Name Name
-	// Size is the blob's length in bytes.
+	// Size is the blob's length in bytes. In a listing it may be SizeUnknown for
+	// any blob but a chunk, and for a chunk of which the location has too little.
 	Size int64
 	// Mark is the location's own version mark, opaque and at most a few dozen
 	// bytes. It differs whenever the blob was written again. It is the
@@ -34,8 +49,8 @@ type Info struct {
 // Location is a place that holds blobs. Its methods may be called from several
 // goroutines at once.
 //
-// Errors other than ErrNotFound and ErrTooLarge mean that the answer could not
-// be determined, which is never the same as absent. Errors say what failed and
+// Errors other than ErrNotFound, ErrTooLarge and ErrDamaged mean that the answer
+// could not be determined, which is never the same as absent. Errors say what failed and
 // why but don't name the location; whoever asked several of them does.
 type Location interface {
 	// String returns the location as it was given in --repo. It holds no secrets.
@@ -51,10 +66,10 @@ type Location interface {
 	// keep data.
 	Put(ctx context.Context, name Name, data []byte) error
 	// Get reads the blob into buf's memory, from its start, when the capacity
-	// is enough, otherwise into new memory. It returns ErrNotFound, or
-	// ErrTooLarge for a blob of more than limit bytes.
+	// is enough, otherwise into new memory. It returns ErrNotFound, ErrTooLarge
+	// for a blob of more than limit bytes, or ErrDamaged.
 	Get(ctx context.Context, name Name, buf []byte, limit int64) ([]byte, error)
-	// Stat returns the blob's size and mark, or ErrNotFound.
+	// Stat returns the blob's size and mark, ErrNotFound or ErrDamaged.
 	Stat(ctx context.Context, name Name) (Info, error)
 	// Delete removes the blob. Deleting what is absent is not an error. Like
 	// Put, it outlasts a power cut once a later Flush has returned nil.
@@ -62,8 +77,9 @@ type Location interface {
 	// List calls fn for every blob of that kind, with bounded memory, however
 	// many there are. They are ordered by the first byte of their IDs and by
 	// nothing else, so that several locations can be compared a 256th at a
-	// time. What isn't a blob is passed over. An error from fn ends the listing and is returned as it is. A blob
-	// that is written or deleted meanwhile may be listed or not.
+	// time. What isn't a blob is passed over. An error from fn ends the listing
+	// and is returned as it is. A blob that is written or deleted meanwhile may
+	// be listed or not.
 	List(ctx context.Context, kind Kind, fn func(Info) error) error
 	// Flush returns nil once everything that Put and Delete had done before the
 	// call survives a power cut, and so does every blob that Stat had found,

@@ -33,7 +33,7 @@ func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, 
 			continue
 		case err != nil:
 			errs[i] = err
-			if errors.Is(err, blob.ErrTooLarge) {
+			if blob.Unusable(err) {
 				found[i] = corrupt
 			}
 			continue
@@ -80,7 +80,7 @@ func (s *Set) order() []int {
 
 // noteAnswer remembers whether a location answered.
 func (s *Set) noteAnswer(i int, err error) {
-	answered := err == nil || errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrTooLarge)
+	answered := err == nil || errors.Is(err, blob.ErrNotFound) || blob.Unusable(err)
 	s.mu.Lock()
 	s.unreachable[i] = !answered
 	s.mu.Unlock()

@@ -138,7 +138,7 @@ func (k *Keeper) enough(ctx context.Context, replies []quorum.Reply) error {
 
 // unanswered reports whether a location could not tell if it has a record.
 func unanswered(err error) bool {
-	return err != nil && !errors.Is(err, blob.ErrNotFound) && !errors.Is(err, blob.ErrTooLarge)
+	return err != nil && !errors.Is(err, blob.ErrNotFound) && !blob.Unusable(err)
 }
 
 // Agreed returns what the records of all locations agree on: the entries that

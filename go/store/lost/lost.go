@@ -72,7 +72,7 @@ func (k *Keeper) Write(ctx context.Context, location blob.Location, chunks Chunk
 	switch absent := errors.Is(err, blob.ErrNotFound); {
 	case absent && len(chunks) == 0:
 		return nil
-	case err != nil && !absent && !errors.Is(err, blob.ErrTooLarge):
+	case err != nil && !absent && !blob.Unusable(err):
 		return fmt.Errorf("reading the record of lost chunks: %w", err)
 	case err == nil:
 		if found, err := k.open(stored); err == nil && len(chunks) > 0 && maps.Equal(found, chunks) {

@@ -141,6 +141,9 @@ func (f *finding) answered(i int, data []byte, err error) []byte {
 	case errors.Is(err, blob.ErrNotFound):
 		found.State = Missing
 		return nil
+	case errors.Is(err, blob.ErrDamaged):
+		found.State, found.Err = Corrupt, err
+		return nil
 	case err != nil:
 		found.State, found.Err = Unreachable, err
 		return nil

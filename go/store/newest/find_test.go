@@ -77,10 +77,11 @@ func TestLargeManifestsAreComparedWithSmallOnes(t *testing.T) {
 		{data: altered},
 		{err: blob.ErrNotFound},
 		{err: blob.ErrTooLarge},
+		{err: fmt.Errorf("one of two pieces: %w", blob.ErrDamaged)},
 		{err: blobtest.ErrFault},
 	}
 	want := []newest.State{newest.Stale, newest.Current, newest.Stale, newest.Current,
-		newest.Corrupt, newest.Missing, newest.Corrupt, newest.Unreachable}
+		newest.Corrupt, newest.Missing, newest.Corrupt, newest.Corrupt, newest.Unreachable}
 	// In whatever order the locations come.
 	for shift := range served {
 		var locations []blob.Location

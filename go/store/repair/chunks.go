@@ -87,7 +87,7 @@ func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.N
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, copyMissing, nil
-	case errors.Is(err, blob.ErrTooLarge):
+	case blob.Unusable(err):
 		return nil, copyCorrupt, nil
 	case err != nil:
 		return nil, copyUnreachable, err

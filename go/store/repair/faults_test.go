@@ -56,6 +56,35 @@ func TestChunkAtALocationThatFailsMeanwhileIsDamaged(t *testing.T) {
 	}
 }
 
+// TestRepairReplacesWhatALocationCantPutTogether: ErrDamaged is the answer of a
+// location that works.
+func TestRepairReplacesWhatALocationCantPutTogether(t *testing.T) {
+	for _, kind := range []blob.Kind{blob.KindManifest, blob.KindChunk} {
+		b, unlock := cluster(t)
+		faulty := wrapped(b)
+		repo := unlock()
+		var mu sync.Mutex
+		written := map[blob.Name]bool{}
+		faulty[1].Hook(func(op blobtest.Op, name blob.Name) {
+			mu.Lock()
+			defer mu.Unlock()
+			written[name] = written[name] || op == blobtest.Put
+			switch {
+			case op == blobtest.Get && name.Kind == kind && !written[name]:
+				faulty[1].Fail(blobtest.Get, blob.ErrDamaged)
+			case op == blobtest.Get:
+				faulty[1].Heal()
+			}
+		})
+		report := mend(t, repo, true)
+		for i, row := range report.Locations {
+			if want := i == 1; row.Err != nil || (row.Corrupt > 0) != want || row.Repaired != row.Corrupt {
+				t.Errorf("%s: location %d: %+v", kind, i, row)
+			}
+		}
+	}
+}
+
 func TestRepairKeepsAnOlderVersionOverOneThatNoLocationServes(t *testing.T) {
 	b, unlock := cluster(t)
 	old := storetest.Content(1, chunk.Size+1)

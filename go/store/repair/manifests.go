@@ -69,7 +69,7 @@ func (w *work) update(ctx context.Context, name blob.Name, found newest.Result, 
 func (w *work) stillBehind(ctx context.Context, location blob.Location, name blob.Name, version manifest.Version) (bool, error) {
 	sealed, err := location.Get(ctx, name, nil, manifest.MaxBlob)
 	switch {
-	case errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrTooLarge):
+	case errors.Is(err, blob.ErrNotFound) || blob.Unusable(err):
 		return true, nil
 	case err != nil:
 		return false, err
@@ -117,7 +117,7 @@ func (w *work) putHeader(ctx context.Context, location *repository.Location) err
 	switch {
 	case err == nil && !location.Holds(stored):
 		return errors.New("its key header changed meanwhile")
-	case err != nil && !errors.Is(err, blob.ErrNotFound) && !errors.Is(err, blob.ErrTooLarge):
+	case err != nil && !errors.Is(err, blob.ErrNotFound) && !blob.Unusable(err):
 		return err
 	}
 	return location.Put(ctx, blob.Header(), w.repo.Header)

@@ -43,7 +43,7 @@ func CheckNew(ctx context.Context, set *quorum.Set) error {
 	var initialized error
 	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
 		switch {
-		case reply.Err == nil || errors.Is(reply.Err, blob.ErrTooLarge):
+		case reply.Err == nil || blob.Unusable(reply.Err):
 			initialized = fmt.Errorf("%w (%s holds a key header)", ErrInitialized, reply.Location)
 		case !errors.Is(reply.Err, blob.ErrNotFound):
 			return fmt.Errorf("checking for an existing cluster: %s: %w", reply.Location, reply.Err)

@@ -82,6 +82,9 @@ func Read(ctx context.Context, set *quorum.Set) (*Headers, error) {
 		case errors.Is(reply.Err, blob.ErrTooLarge):
 			location.State, location.Err = HeaderDamaged, keys.ErrHeader
 			continue
+		case errors.Is(reply.Err, blob.ErrDamaged):
+			location.State, location.Err = HeaderDamaged, reply.Err
+			continue
 		case reply.Err != nil:
 			location.State, location.Err = HeaderUnreachable, reply.Err
 			continue
