@@ -214,17 +214,14 @@ func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
 }
 
 // noteRead warns, once, when so few locations could be read that a newer version
-// than the one found may exist, and notes which locations lack that.
+// than the one found may exist, and notes which locations have corrupt copies.
 func (s *Store) noteRead(result newest.Result) {
 	if doubt := s.set.Doubt(result.Unread()); doubt != "" {
 		s.doubted.Do(func() { s.options.Warn(doubt) })
 	}
 	for i, c := range result.Copies {
-		switch {
-		case c.State == newest.Corrupt:
+		if c.State == newest.Corrupt {
 			s.set.NoteCorrupt(i)
-		case c.Behind():
-			s.set.NoteLacking(i)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (g *group) get(ctx context.Context, cmd *cli.Command, args []string) error 
 	if err != nil {
 		return err
 	}
-	g.warnDefects(s, bar)
+	g.warnCorrupt(s, bar)
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 	if failure != nil {
 		return failure
 	}
-	g.warnDefects(s, bar)
+	g.warnCorrupt(s, bar)
 	return nil
 }
 

@@ -156,16 +156,12 @@ func (g *group) warnMissed(o *objects) {
 	}
 }
 
-// warnDefects names the locations that had no good copy of what was read from
+// warnCorrupt names the locations that had corrupt copies of what was read from
 // others.
-func (g *group) warnDefects(o *objects, bar *progress.Bar) {
-	for _, defect := range o.repo.Set.Defects() {
+func (g *group) warnCorrupt(o *objects, bar *progress.Bar) {
+	for _, location := range o.repo.Set.Corrupt() {
 		bar.Print(func() {
-			if defect.Corrupt {
-				g.warn("%s has corrupt copies of what was read; run 'pcctl repair --verify'", defect.Location)
-			} else {
-				g.warn("%s lacks what was read, or has an older version; run 'pcctl repair'", defect.Location)
-			}
+			g.warn("%s has corrupt copies of what was read; run 'pcctl repair --verify'", location)
 		})
 	}
 }

@@ -27,8 +27,8 @@ type Set struct {
 	// missed holds, by location, the first error of a write that it missed.
 	missed []error
 	writes ledger
-	// defects holds, by location, the worst that a read had to pass over.
-	defects []defect
+	// corrupt marks the locations of which a read had to pass over a corrupt copy.
+	corrupt []bool
 }
 
 // New returns the set of these locations, of which quorum must accept a write.
@@ -50,7 +50,7 @@ func New(locations []blob.Location, quorum int) (*Set, error) {
 		quorum:      quorum,
 		unreachable: make([]bool, n),
 		missed:      make([]error, n),
-		defects:     make([]defect, n),
+		corrupt:     make([]bool, n),
 	}, nil
 }
 

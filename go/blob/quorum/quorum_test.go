@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -378,7 +377,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-func TestDefects(t *testing.T) {
+func TestCorrupt(t *testing.T) {
 	verify := func(data []byte) error {
 		if string(data) != "data" {
 			return errors.New("altered")
@@ -394,22 +393,21 @@ func TestDefects(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ""},
-		"missing":   {func(*quorum.Set, []*blobtest.Faulty) {}, "./a lacking, ./b lacking, "},
-		"down":      {func(_ *quorum.Set, at []*blobtest.Faulty) { at[0].Fail(blobtest.Get, nil) }, "./b lacking, "},
-		"too large": {func(_ *quorum.Set, at []*blobtest.Faulty) { at[0].Fail(blobtest.Get, blob.ErrTooLarge) }, "./a corrupt, ./b lacking, "},
+		"missing":   {func(*quorum.Set, []*blobtest.Faulty) {}, ""},
+		"down":      {func(_ *quorum.Set, at []*blobtest.Faulty) { at[0].Fail(blobtest.Get, nil) }, ""},
+		"too large": {func(_ *quorum.Set, at []*blobtest.Faulty) { at[0].Fail(blobtest.Get, blob.ErrTooLarge) }, "./a "},
 		"altered": {func(_ *quorum.Set, at []*blobtest.Faulty) {
 			if err := at[1].Put(t.Context(), name, []byte("other")); err != nil {
 				t.Fatal(err)
 			}
-		}, "./a lacking, ./b corrupt, "},
+		}, "./b "},
 		"noted": {func(set *quorum.Set, _ []*blobtest.Faulty) {
 			set.NoteCorrupt(0)
-			set.NoteLacking(2)
-		}, "./a corrupt, ./b lacking, ./c lacking, "},
+		}, "./a "},
 	} {
 		set, at := three(t, 0)
-		if _, err := set.Get(t.Context(), name, nil, limit, verify); !errors.Is(err, blob.ErrNotFound) || len(set.Defects()) != 0 {
-			t.Errorf("a blob that nobody has is a defect: %v, %v", set.Defects(), err)
+		if _, err := set.Get(t.Context(), name, nil, limit, verify); !errors.Is(err, blob.ErrNotFound) || len(set.Corrupt()) != 0 {
+			t.Errorf("a blob that nobody has is corrupt: %v, %v", set.Corrupt(), err)
 		}
 		if err := at[2].Put(t.Context(), name, []byte("data")); err != nil {
 			t.Fatal(err)
@@ -419,15 +417,11 @@ func TestDefects(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		for _, d := range set.Defects() {
-			kind := "lacking"
-			if d.Corrupt {
-				kind = "corrupt"
-			}
-			got += fmt.Sprintf("%s %s, ", d.Location, kind)
+		for _, location := range set.Corrupt() {
+			got += location.String() + " "
 		}
 		if got != c.want {
-			t.Errorf("%s: the defects are %q, want %q", title, got, c.want)
+			t.Errorf("%s: corrupt copies are noted at %q, want %q", title, got, c.want)
 		}
 	}
 }

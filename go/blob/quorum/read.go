@@ -18,7 +18,7 @@ import (
 // returns a *ReadError that names each of them, or ctx's error once ctx is done.
 func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, verify func([]byte) error) ([]byte, error) {
 	errs := make([]error, len(s.locations))
-	found := make([]defect, len(s.locations))
+	var corrupt []int
 	absent := 0
 	for _, i := range s.order() {
 		data, err := s.locations[i].Get(ctx, name, buf, limit)
@@ -29,20 +29,21 @@ func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, 
 		switch {
 		case errors.Is(err, blob.ErrNotFound):
 			absent++
-			found[i] = lacking
 			continue
 		case err != nil:
 			errs[i] = err
 			if blob.Unusable(err) {
-				found[i] = corrupt
+				corrupt = append(corrupt, i)
 			}
 			continue
 		}
 		if errs[i] = verify(data); errs[i] == nil {
-			s.noteDefects(found)
+			for _, i := range corrupt {
+				s.NoteCorrupt(i)
+			}
 			return data, nil
 		}
-		found[i] = corrupt
+		corrupt = append(corrupt, i)
 		// The next copy can use the memory of this one.
 		if cap(data) > cap(buf) {
 			buf = data
@@ -52,15 +53,6 @@ func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, 
 		return nil, blob.ErrNotFound
 	}
 	return nil, &ReadError{Name: name, Absent: absent, Failures: s.failures(errs)}
-}
-
-// noteDefects enters what was wrong with copies, by location.
-func (s *Set) noteDefects(found []defect) {
-	for i, d := range found {
-		if d != none {
-			s.noteDefect(i, d)
-		}
-	}
 }
 
 // order returns the locations' indices in the order to read them.
