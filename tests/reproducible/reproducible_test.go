@@ -11,18 +11,21 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
 	"powercloud.unidatum.com/tools/lint"
 )
 
-// TestSecondBuild builds a release's program once more, from a copy of the
-// source tree in another folder and with another output base, and compares it
-// with the one that Bazel built for this test.
+// TestSecondBuild builds a release's program and the container image once more,
+// from a copy of the source tree in another folder and with another output base,
+// and compares them with those that Bazel built for this test.
 //
 // Everything that is in the program is compiled and linked again, the standard
-// library included. Of the disk cache only rules_go's own tools are taken.
+// library included. Of the disk cache only rules_go's own tools are taken. For
+// the image, which holds that program among others, the programs and what puts
+// it together may come from there, but nothing of the image itself.
 func TestSecondBuild(t *testing.T) {
 	program := os.Getenv("PROGRAM")
 	if program == "" {
@@ -42,8 +45,8 @@ func TestSecondBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	build(t, workspace, filepath.Join(scratch, "output-base"), os.Getenv("LABEL"))
-
+	outputBase := filepath.Join(scratch, "output-base")
+	build(t, workspace, outputBase, os.Getenv("LABEL"), "Go(CompilePkg|Link|Stdlib)")
 	second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", program))
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +54,88 @@ func TestSecondBuild(t *testing.T) {
 	if err := same(first, second); err != nil {
 		t.Errorf("%s, built twice: %v", program, err)
 	}
+
+	image := os.Getenv("IMAGE")
+	build(t, workspace, outputBase, os.Getenv("IMAGE_LABEL"), "ImageLayer|OCIImage|OCIIndex")
+	if err := sameTree(runfile(t, image), filepath.Join(workspace, "bazel-bin", image)); err != nil {
+		t.Errorf("%s, built twice: %v", image, err)
+	}
+}
+
+func TestSameTree(t *testing.T) {
+	tree := func(files map[string]string) string {
+		root := t.TempDir()
+		for name, content := range files {
+			path := filepath.Join(root, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return root
+	}
+	first := tree(map[string]string{"a": "1", "b/c": "2"})
+	if err := sameTree(first, tree(map[string]string{"a": "1", "b/c": "2"})); err != nil {
+		t.Error(err)
+	}
+	for _, files := range []map[string]string{{"a": "1"}, {"a": "1", "b/c": "3"}, {"a": "1", "b/c": "2", "d": "4"}} {
+		if sameTree(first, tree(files)) == nil {
+			t.Errorf("%q passed", files)
+		}
+	}
+	if sameTree(t.TempDir(), t.TempDir()) == nil {
+		t.Error("two empty trees passed")
+	}
+}
+
+// sameTree returns an error that tells how the files of two trees differ.
+func sameTree(first, second string) error {
+	names, err := files(first)
+	if err != nil {
+		return err
+	}
+	others, err := files(second)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 || !slices.Equal(names, others) {
+		return fmt.Errorf("the files are %q and %q", names, others)
+	}
+	for _, name := range names {
+		a, err := os.ReadFile(filepath.Join(first, name))
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(second, name))
+		if err != nil {
+			return err
+		}
+		if err := same(a, b); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// files returns the names of the files of a tree, sorted. Links to files, which
+// Bazel makes of a test's data, are files.
+func files(root string) ([]string, error) {
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		names = append(names, name)
+		return err
+	})
+	return names, err
 }
 
 func TestSame(t *testing.T) {
@@ -67,10 +152,10 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// same returns an error that tells where the two programs differ.
+// same returns an error that tells where two files differ.
 func same(first, second []byte) error {
 	if len(first) == 0 {
-		return errors.New("the program is empty")
+		return errors.New("the file is empty")
 	}
 	if bytes.Equal(first, second) {
 		return nil
@@ -83,8 +168,9 @@ func same(first, second []byte) error {
 		sha256.Sum256(first), len(first), sha256.Sum256(second), len(second), at)
 }
 
-// build runs a Bazel of its own in the workspace.
-func build(t *testing.T, workspace, outputBase, label string) {
+// build runs a Bazel of its own in the workspace. What actions with a mnemonic
+// that matches anew make isn't taken from the disk cache.
+func build(t *testing.T, workspace, outputBase, label, anew string) {
 	t.Helper()
 	account, err := user.Current()
 	if err != nil {
@@ -99,7 +185,7 @@ func build(t *testing.T, workspace, outputBase, label string) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	command := exec.CommandContext(ctx, "bazel", "--batch", "--output_base="+outputBase,
-		"build", "--modify_execution_info=Go(CompilePkg|Link|Stdlib)=+no-cache",
+		"build", "--modify_execution_info="+anew+"=+no-cache",
 		"--noexperimental_run_validations", "--noshow_progress", label)
 	command.Dir = workspace
 	command.Env = []string{

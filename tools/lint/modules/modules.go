@@ -48,7 +48,6 @@ func Parity(tree fs.FS) ([]lint.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, hasStandin := standins["rules_oci"]
 	maps.Copy(inWorkspace, standins)
 	names := map[string]bool{}
 	for name := range inModule {
@@ -59,10 +58,6 @@ func Parity(tree fs.FS) ([]lint.Problem, error) {
 	}
 	var problems []lint.Problem
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		// Under WORKSPACE there is no use of it yet.
-		if name == "rules_oci" && !hasStandin {
-			continue
-		}
 		if a, b := inModule[name], inWorkspace[name]; a != b {
 			problems = append(problems, lint.Problem{
 				File: moduleFile,

@@ -57,6 +57,8 @@ module_archives`), "golang.org/toolchain is v1 h1:y here and v1 h1:x")
 	linttest.Finds(t, Parity, tree(`bazel_dep(name = "gazelle", version = "0.45.0")`, ""), "gazelle is absent here")
 	linttest.Finds(t, Parity, tree(`"rules_oci", version = "2.2.6")`+"\nmodule_archives", `"rules_oci", version = "2.2.5")`+"\nmodule_archives"),
 		"rules_oci is 2.2.5 here and 2.2.6 in WORKSPACE")
+	linttest.Finds(t, Parity, tree(`local_repository(name = "rules_oci", path = "standins/rules_oci")`, ""),
+		"rules_oci is 2.2.6 here and absent in WORKSPACE")
 	linttest.Finds(t, Parity, tree(`bazel_dep(name = "rules_oci", version = "2.2.6")`, ""), "rules_oci is absent here and 2.2.6")
 	linttest.Refuses(t, Parity, tree(goodStandin, "module("), "standins/rules_oci/MODULE.bazel")
 	linttest.Refuses(t, Parity, linttest.Tree{moduleFile: goodModule, workspaceFile: "x = 1\n"}, "pins no module")
