@@ -1,5 +1,6 @@
 """Module extensions for MODULE.bazel, which Bazel 7.4 and later reads."""
 
+load("//tools/debian:debian.bzl", "debian_packages")
 load(":fetch.bzl", "module_archive")
 load(":gazelle.bzl", "gazelle_command")
 load(":go_modules.bzl", "go_module_list")
@@ -52,6 +53,9 @@ def _module_archives_impl(mctx):
         for tag in module.tags.list:
             go_module_list(name = tag.name, go_mod = tag.go_mod, go_sum = tag.go_sum)
 
+    # Everything is pinned by hashes: there is nothing for MODULE.bazel.lock.
+    return mctx.extension_metadata(reproducible = True)
+
 module_archives = module_extension(
     implementation = _module_archives_impl,
     doc = "Declares what WORKSPACE fetches as Go modules besides the rules.",
@@ -60,4 +64,28 @@ module_archives = module_extension(
         "gazelle": _gazelle_tag,
         "list": _list_tag,
     },
+)
+
+_packages_tag = tag_class(
+    attrs = {
+        "name": attr.string(mandatory = True, doc = "The repository's name."),
+        "set": attr.string(mandatory = True, doc = "As in debian_packages."),
+    },
+    doc = "One set of Debian packages of the lock file.",
+)
+
+def _debian_impl(mctx):
+    for module in mctx.modules:
+        if not module.is_root:
+            continue
+        for tag in module.tags.packages:
+            debian_packages(name = tag.name, set = tag.set)
+
+    # The lock file pins the packages.
+    return mctx.extension_metadata(reproducible = True)
+
+debian = module_extension(
+    implementation = _debian_impl,
+    doc = "Declares the Debian packages that the build uses.",
+    tag_classes = {"packages": _packages_tag},
 )

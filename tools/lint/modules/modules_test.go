@@ -9,6 +9,7 @@ import (
 
 func TestWorkspaceParity(t *testing.T)       { linttest.Clean(t, Parity) }
 func TestWorkspaceDependencies(t *testing.T) { linttest.Clean(t, Dependencies) }
+func TestWorkspaceDeclarations(t *testing.T) { linttest.Clean(t, Declarations) }
 
 const (
 	goodModule = `
