@@ -101,6 +101,8 @@ func params(dir string) testscript.Params {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("POWERCLOUD_PASSPHRASE", "correct horse battery staple")
+			// Beside the working directory, so that no script stores it.
+			env.Setenv("POWERCLOUD_CONFIG", env.WorkDir+"-config")
 			env.Setenv("TZ", "UTC")
 			env.Setenv("LC_ALL", "C.UTF-8")
 			return nil

@@ -11,7 +11,6 @@ package catalog
 
 import (
 	"crypto/cipher"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -227,6 +226,11 @@ func (c *Catalog) Save(s *Shard, listed []LocationKey) error {
 	if !s.changed {
 		return nil
 	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		// Where nothing can be kept, as without a home directory, every run
+		// has to read all: no reason to complain each time.
+		return nil
+	}
 	sealed, err := c.seal(s.first, appendEntries(nil, s.entries))
 	if err != nil {
 		return err
@@ -238,17 +242,11 @@ func (c *Catalog) Save(s *Shard, listed []LocationKey) error {
 	return nil
 }
 
-// write replaces a shard's file. It is not synced: a file that a power cut leaves
-// torn is not authentic, and so empty.
+// write replaces a shard's file. It is not synced, and two processes may write to
+// the temporary file at a time: a file that comes out torn is not authentic, and so
+// empty. A name of its own for each writer would leave files behind for good.
 func (c *Catalog) write(first byte, sealed []byte) error {
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return err
-	}
-	var random [8]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return err
-	}
-	temporary := c.path(first) + "." + hex.EncodeToString(random[:]) + ".tmp"
+	temporary := c.path(first) + ".tmp"
 	err := os.WriteFile(temporary, sealed, 0o600)
 	if err == nil {
 		err = os.Rename(temporary, c.path(first))

@@ -160,16 +160,31 @@ func TestNothingButItsOwnIsBelieved(t *testing.T) {
 	}
 }
 
-func TestDirectoryThatCannotBeWritten(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+func TestCatalogThatCannotBeSaved(t *testing.T) {
+	top := t.TempDir()
+	if err := os.WriteFile(filepath.Join(top, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := newCatalog(t, filepath.Join(file, "catalog"), keystest.First(t))
-	s := c.Load(7)
-	s.Set(some, []byte("manifest"), []Copy{{home, "mark-1", version(10)}}, []LocationKey{home})
-	if err := c.Save(s, []LocationKey{home}); err == nil || !strings.Contains(err.Error(), "catalog") {
+	try := func(dir string) error {
+		c := newCatalog(t, dir, keystest.First(t))
+		s := c.Load(7)
+		s.Set(some, []byte("manifest"), []Copy{{home, "mark-1", version(10)}}, []LocationKey{home})
+		return c.Save(s, []LocationKey{home})
+	}
+	// There can be no directory: nothing to complain about.
+	if err := try(filepath.Join(top, "file", "catalog")); err != nil {
+		t.Error(err)
+	}
+	// There is one, and something in it is wrong.
+	dir := filepath.Join(top, "catalog")
+	if err := os.MkdirAll(filepath.Join(dir, "07", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := try(dir); err == nil || !strings.Contains(err.Error(), "catalog") {
 		t.Errorf("error %v, want one that says what could not be saved", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*.tmp")); err != nil || len(left) > 0 {
+		t.Errorf("%q is left over, %v", left, err)
 	}
 }
 
