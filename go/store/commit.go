@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,11 +12,6 @@ import (
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 )
-
-// ErrCollected means that garbage collection, run with a clock that is far off
-// or a grace period shorter than this write took, was about to delete chunks
-// that the object needs. The object's earlier version was put back.
-var ErrCollected = errors.New("garbage collection interfered with the write; try again")
 
 // manifestsAtOnce is how many manifests of a batch are written at once.
 const manifestsAtOnce = 16
@@ -200,7 +194,7 @@ func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large [
 	if err := w.store.settle(ctx, written); err != nil {
 		return nil, err
 	}
-	if err := w.checkCondemned(ctx, objects); err != nil {
+	if err := w.checkCollected(ctx, objects); err != nil {
 		return nil, err
 	}
 	for _, p := range objects {
@@ -275,39 +269,4 @@ func (s *Store) write(ctx context.Context, m *manifest.Manifest) error {
 		return err
 	}
 	return s.set.Put(ctx, s.manifests.BlobName(m.Name), sealed)
-}
-
-// checkCondemned makes sure that no collection is deleting a chunk that the
-// objects use. Package grace explains why that is enough.
-func (w *writer) checkCondemned(ctx context.Context, objects []*pending) error {
-	listed, err := w.store.keeper.ListedAtQuorum(ctx)
-	if err != nil || len(listed) == 0 {
-		return err
-	}
-	for _, p := range objects {
-		for _, ref := range p.refs {
-			if !listed[w.store.chunks.Name(ref).ID] {
-				continue
-			}
-			if err := eachObject(ctx, objects, w.putBack); err != nil {
-				return fmt.Errorf("%w; its earlier version could not be put back: %w", ErrCollected, err)
-			}
-			return errors.Join(fmt.Errorf("%s: %w", p.source.Name, ErrCollected), w.store.set.Flush(ctx))
-		}
-	}
-	return nil
-}
-
-// putBack replaces an object's manifest by the one that was there before, unless
-// somebody else wrote a newer one since.
-func (w *writer) putBack(ctx context.Context, p *pending) error {
-	now := w.store.find(ctx, p.source.Name)
-	if now.Manifest != nil && now.Manifest.Version.Compare(p.manifest.Version) > 0 {
-		return nil
-	}
-	restored := &manifest.Manifest{Name: p.source.Name, Deleted: true}
-	if p.earlier != nil {
-		*restored = *p.earlier
-	}
-	return w.store.replace(ctx, p.manifest, restored)
 }

@@ -75,7 +75,7 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 	if progress == nil {
 		progress = silent{}
 	}
-	avoid, err := s.keeper.Listed(ctx)
+	listed, err := s.keeper.Listed(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	w := &writer{store: s, avoid: avoid, lost: lost, progress: progress, stored: stored,
+	w := &writer{store: s, listed: listed, lost: lost, progress: progress, stored: stored,
 		jobs: make(chan job), batches: make(chan *batch)}
 	group.Go(func() error { return w.handOut(ctx, sources) })
 	for range s.options.Workers {
@@ -100,8 +100,9 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 // writer is one PutAll at work: a goroutine hands out the sources, several read,
 // seal and store them, and one commits batches of objects whose chunks are stored.
 type writer struct {
-	store    *Store
-	avoid    map[grace.Key]bool
+	store *Store
+	// listed are the chunks not to count on, as of before the work began.
+	listed   *grace.Listing
 	lost     lost.Chunks
 	progress Progress
 	stored   func([]Object)
@@ -186,7 +187,7 @@ func (w *writer) storeChunk(ctx context.Context, p *pending, index int, buffer *
 	ref := chunk.Ref{ID: id}
 	name := sealer.Name(ref)
 	for {
-		if _, listed := w.avoid[name.ID]; !listed {
+		if _, listed := w.listed.Chunks[name.ID]; !listed {
 			break
 		}
 		ref.Generation++

@@ -278,6 +278,20 @@ func TestGetEach(t *testing.T) {
 	}
 }
 
+func TestLacking(t *testing.T) {
+	set, at := three(t, 0)
+	if err := errors.Join(at[0].Put(t.Context(), name, []byte("data")), at[1].Put(t.Context(), name, []byte("dat"))); err != nil {
+		t.Fatal(err)
+	}
+	if n := set.Lacking(t.Context(), name, 4); n != 2 {
+		t.Errorf("%d locations lack it, want those with another size and with none", n)
+	}
+	at[2].Fail(blobtest.Stat, nil)
+	if n := set.Lacking(t.Context(), name, 4); n != 1 {
+		t.Errorf("%d locations lack it, though one doesn't answer", n)
+	}
+}
+
 func TestFlush(t *testing.T) {
 	set, at := three(t, 0)
 	if err := set.Flush(t.Context()); err != nil {

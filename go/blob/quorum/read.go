@@ -103,6 +103,24 @@ func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64) []Reply 
 	return replies
 }
 
+// Lacking asks every location at once and counts those that answer that they have
+// no blob of that name and size.
+func (s *Set) Lacking(ctx context.Context, name blob.Name, size int64) int {
+	lacking := 0
+	for _, err := range s.each(func(_ int, location blob.Location) error {
+		info, err := location.Stat(ctx, name)
+		if err == nil && info.Size != size {
+			err = blob.ErrDamaged
+		}
+		return err
+	}) {
+		if errors.Is(err, blob.ErrNotFound) || blob.Unusable(err) {
+			lacking++
+		}
+	}
+	return lacking
+}
+
 // Doubt says why what the set's locations hold may not be the newest, when those
 // given could not be read; or nothing, when the others are enough. A write that
 // succeeded is at a quorum of locations: so many of them can't all be among the

@@ -193,8 +193,8 @@ func TestRunWithAClockThatIsAheadDelaysNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if listed, err := keeper.Listed(context.Background()); err != nil || len(listed) != 0 {
-		t.Errorf("the record still lists %d chunks, %v", len(listed), err)
+	if listed, err := keeper.Listed(context.Background()); err != nil || len(listed.Chunks) != 0 {
+		t.Errorf("the record still lists %d chunks, %v", len(listed.Chunks), err)
 	}
 }
 

@@ -8,7 +8,9 @@
 // manifests it looks at the record once more: a chunk of its own that was
 // condemned meanwhile means that the collector may have missed the manifest.
 // The collector in turn condemns before it reads the manifests for the last
-// time. So one of the two always sees the other, whatever their clocks say.
+// time. So one of the two always sees the other, whatever their clocks say. Where
+// the record was written meanwhile, what it said in between may be forgotten
+// again: then the writer looks whether its chunks are still there.
 //
 // Every location holds a copy; the format is written down in docs/formats.md.
 package grace
@@ -19,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
@@ -84,18 +87,31 @@ func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
 	return &Keeper{set: set, sealer: sealer, name: sealer.Name()}, nil
 }
 
-// Listed returns the chunks that a writer must not count on: those in the
-// record of any location that answers. The value tells whether the chunk is
-// condemned. A record that fails authentication is passed over: its location
-// is not to be believed, and the others have theirs.
-func (k *Keeper) Listed(ctx context.Context) (map[Key]bool, error) {
+// Listing is what the records of all locations list at one time.
+type Listing struct {
+	// Chunks are those that a writer must not count on: those in the record of
+	// any location that answers. The value tells whether the chunk is
+	// condemned. A record that fails authentication is passed over: its
+	// location is not to be believed, and the others have theirs.
+	Chunks map[Key]bool
+	// stored has a digest of each location's record, zero where none was read.
+	stored [][sha256.Size]byte
+}
+
+// Same reports whether no record was written between an earlier listing and this
+// one. If one was, a chunk may have been condemned, deleted and forgotten between
+// the two: that neither lists it says nothing then.
+func (l *Listing) Same(earlier *Listing) bool { return slices.Equal(l.stored, earlier.stored) }
+
+// Listed reads the records.
+func (k *Keeper) Listed(ctx context.Context) (*Listing, error) {
 	return k.listed(k.set.GetEach(ctx, k.name, maxBlob)), ctx.Err()
 }
 
 // ListedAtQuorum is Listed for the last look before a write is acknowledged.
 // When fewer locations answer than a write needs, it fails as the write would:
 // who can't see the record can't know what a collector is deleting.
-func (k *Keeper) ListedAtQuorum(ctx context.Context) (map[Key]bool, error) {
+func (k *Keeper) ListedAtQuorum(ctx context.Context) (*Listing, error) {
 	replies := k.set.GetEach(ctx, k.name, maxBlob)
 	if err := k.enough(ctx, replies); err != nil {
 		return nil, err
@@ -104,21 +120,22 @@ func (k *Keeper) ListedAtQuorum(ctx context.Context) (map[Key]bool, error) {
 }
 
 // listed merges the records that were read.
-func (k *Keeper) listed(replies []quorum.Reply) map[Key]bool {
-	listed := map[Key]bool{}
-	for _, reply := range replies {
+func (k *Keeper) listed(replies []quorum.Reply) *Listing {
+	l := &Listing{Chunks: map[Key]bool{}, stored: make([][sha256.Size]byte, len(replies))}
+	for i, reply := range replies {
 		if reply.Err != nil {
 			continue
 		}
+		l.stored[i] = sha256.Sum256(reply.Data)
 		record, err := k.open(reply.Data)
 		if err != nil {
 			continue
 		}
 		for key, entry := range record.Chunks {
-			listed[key] = listed[key] || entry.Condemned
+			l.Chunks[key] = l.Chunks[key] || entry.Condemned
 		}
 	}
-	return listed
+	return l
 }
 
 // enough returns an error when fewer than a quorum of locations answered.

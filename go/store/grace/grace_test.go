@@ -46,7 +46,7 @@ func TestListedIsWhatAnyLocationHas(t *testing.T) {
 	write(t, keeper(t, b, 0), map[grace.Key]grace.Entry{first: {Since: noon}})
 	write(t, keeper(t, b, 1), map[grace.Key]grace.Entry{first: {Since: noon, Condemned: true}, second: {Since: noon}})
 	listed, err := keeper(t, b).Listed(context.Background())
-	if want := (map[grace.Key]bool{first: true, second: false}); err != nil || !maps.Equal(listed, want) {
+	if want := (map[grace.Key]bool{first: true, second: false}); err != nil || !maps.Equal(listed.Chunks, want) {
 		t.Errorf("listed %v, %v, want %v", listed, err, want)
 	}
 }
@@ -77,7 +77,7 @@ func TestAlteredRecordIsNotBelieved(t *testing.T) {
 	if err := os.Truncate(b.Blobs(0, blob.KindRecord)[0], 9); err != nil {
 		t.Fatal(err)
 	}
-	if listed, err := k.Listed(context.Background()); err != nil || len(listed) != 0 {
+	if listed, err := k.Listed(context.Background()); err != nil || len(listed.Chunks) != 0 {
 		t.Errorf("listed %v, %v from a record that was cut short", listed, err)
 	}
 }
