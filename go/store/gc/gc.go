@@ -76,6 +76,8 @@ type collection struct {
 	surveyor *survey.Surveyor
 	// most is how many chunks can be condemned at a time.
 	most int
+	// seen are the chunks whose marks this run has set or decided about.
+	seen map[survey.Key]bool
 }
 
 func newCollection(repo *repository.Repository, options Options) (*collection, error) {
@@ -91,7 +93,7 @@ func newCollection(repo *repository.Repository, options Options) (*collection, e
 	if p := options.Progress; p != nil {
 		surveyor.Expect, surveyor.Done = p.Expect, p.Done
 	}
-	return &collection{repo: repo, options: options, keeper: keeper, surveyor: surveyor, most: grace.MaxEntries}, nil
+	return &collection{repo: repo, options: options, keeper: keeper, surveyor: surveyor, most: grace.MaxEntries, seen: map[survey.Key]bool{}}, nil
 }
 
 func (c *collection) run(ctx context.Context) (Result, error) {
@@ -197,15 +199,17 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 		if !known {
 			entry.Since = now
 		}
-		entry.Condemned = false
+		// One that is condemned stays so: another collection may be about to
+		// delete it.
 		if known && now.Sub(entry.Since) >= c.options.Grace {
 			p.due[key] = where
 		}
 		p.record.Chunks[key] = entry
 	}
 	for key, entry := range recorded.Chunks {
+		c.seen[key] = entry.Condemned
 		_, present := found.Unreferenced[key]
-		if !present && found.InUse[key] == nil && entry.Condemned && now.Sub(entry.Since) < c.options.Grace {
+		if !present && entry.Condemned && now.Sub(entry.Since) < c.options.Grace {
 			p.record.Chunks[key] = entry // See delete.
 		}
 	}
@@ -238,8 +242,8 @@ func notAfter(entries map[grace.Key]grace.Entry, now time.Time) {
 // hold them all as condemned, those that were due last.
 func (c *collection) spareNewest(p *plan) {
 	condemned := 0
-	for _, entry := range p.record.Chunks {
-		if entry.Condemned {
+	for key, entry := range p.record.Chunks {
+		if entry.Condemned && p.due[key] == 0 {
 			condemned++
 		}
 	}
@@ -265,10 +269,11 @@ func (c *collection) condemn(ctx context.Context, p *plan) error {
 			// Should this run be cut short, the next one must not
 			// forget what was deleted.
 			entry = grace.Entry{Since: c.options.Now(), Condemned: true}
+			c.seen[key] = true
 		}
 		condemned.Chunks[key] = entry
 	}
-	if err := c.keeper.Write(ctx, condemned, c.options.Random); err != nil {
+	if err := c.write(ctx, condemned); err != nil {
 		return err
 	}
 	again, err := c.take(ctx)
@@ -279,7 +284,11 @@ func (c *collection) condemn(ctx context.Context, p *plan) error {
 		if again.InUse[key] != nil {
 			delete(p.due, key)
 			delete(p.record.Chunks, key)
+			continue
 		}
+		// Also if it can't be deleted: what could not be deleted at one location
+		// may be gone from the others.
+		p.record.Chunks[key] = grace.Entry{Since: p.record.Chunks[key].Since, Condemned: true}
 	}
 	return nil
 }
@@ -297,15 +306,19 @@ func (c *collection) delete(ctx context.Context, p *plan) error {
 	}
 	failures := map[int]error{}
 	for key, where := range p.due {
+		deleted := true
 		for i, location := range c.repo.Set.Locations() {
-			if !where.Has(i) || failures[i] != nil {
+			if !where.Has(i) {
 				continue
 			}
-			if err := location.Delete(ctx, blob.Name{Kind: blob.KindChunk, ID: key}); err != nil {
-				failures[i] = fmt.Errorf("%s: deleting a chunk: %w", location, err)
+			if failures[i] == nil {
+				if err := location.Delete(ctx, blob.Name{Kind: blob.KindChunk, ID: key}); err != nil {
+					failures[i] = fmt.Errorf("%s: deleting a chunk: %w", location, err)
+				}
 			}
+			deleted = deleted && failures[i] == nil
 		}
-		if len(failures) == 0 {
+		if deleted {
 			p.record.Chunks[key] = grace.Entry{Since: c.options.Now(), Condemned: true}
 		}
 		if c.options.Progress != nil {
@@ -338,5 +351,27 @@ func (c *collection) record(ctx context.Context, now, before *grace.Record) erro
 	if empty && len(before.Chunks) == 0 && len(before.Leftovers) == 0 {
 		return nil
 	}
-	return c.keeper.Write(ctx, now, c.options.Random)
+	return c.write(ctx, now)
+}
+
+// write replaces the grace record. It keeps the marks that another collection, at
+// work at the same time, has set since this one read the record: without them, a
+// writer doesn't notice what the other is about to delete.
+func (c *collection) write(ctx context.Context, record *grace.Record) error {
+	listed, err := c.keeper.Listed(ctx)
+	if err != nil {
+		return err
+	}
+	for key, condemned := range listed.Chunks {
+		if !condemned || c.seen[key] {
+			continue
+		}
+		entry, known := record.Chunks[key]
+		if !known {
+			entry.Since = c.options.Now()
+		}
+		entry.Condemned = true
+		record.Chunks[key] = entry
+	}
+	return c.keeper.Write(ctx, record, c.options.Random)
 }

@@ -20,7 +20,7 @@ func TestNoMoreIsDueThanTheRecordHolds(t *testing.T) {
 	}
 	// One that was deleted lately.
 	recorded.Chunks[survey.Key{9}] = grace.Entry{Since: now, Condemned: true}
-	c := &collection{options: Options{Grace: time.Hour, Now: func() time.Time { return now }}, most: 4}
+	c := &collection{options: Options{Grace: time.Hour, Now: func() time.Time { return now }}, most: 4, seen: map[survey.Key]bool{}}
 	p := c.plan(found, nil, recorded)
 	if len(p.due) != 3 || p.due[survey.Key{5}] == 0 || p.due[survey.Key{4}] == 0 || p.due[survey.Key{3}] == 0 {
 		t.Errorf("due are %v, want the three that have waited longest", p.due)
