@@ -12,7 +12,11 @@ import (
 type buffer struct {
 	plaintext []byte // chunk.Size bytes
 	sealed    []byte // chunk.MaxBlob bytes
+	home      *buffers
 }
+
+// release gives a buffer back to those that it is one of.
+func (b *buffer) release() { b.home.free <- b }
 
 // buffers is a bounded supply of buffers. It bounds the memory that the store
 // uses, however large the objects are.
@@ -30,22 +34,60 @@ func newBuffers(n int) *buffers {
 	return b
 }
 
-// take waits for a buffer.
-func (b *buffers) take(ctx context.Context) (*buffer, error) {
+// make makes a buffer that there may still be one more of.
+func (b *buffers) make() *buffer {
+	return &buffer{make([]byte, chunk.Size), make([]byte, chunk.MaxBlob), b}
+}
+
+// tryTake returns a buffer, or nil when there is none at the moment.
+func (b *buffers) tryTake() *buffer {
 	select {
 	case taken := <-b.free:
-		return taken, nil
+		return taken
 	default:
 	}
 	select {
 	case taken := <-b.free:
-		return taken, nil
+		return taken
 	case <-b.unmade:
-		return &buffer{make([]byte, chunk.Size), make([]byte, chunk.MaxBlob)}, nil
+		return b.make()
+	default:
+		return nil
+	}
+}
+
+// take waits for a buffer.
+func (b *buffers) take(ctx context.Context) (*buffer, error) {
+	return (&share{b, &buffers{}}).take(ctx)
+}
+
+// share is the buffers that a stream may use: those of the store, and one that
+// nobody else does. Who streams may hold all of the store's while it waits for
+// others to take or to send: they may be waiting for a buffer themselves, as when
+// an object is stored again while it is read.
+type share struct {
+	common, own *buffers
+}
+
+// share returns the buffers for one more stream.
+func (b *buffers) share() *share { return &share{b, newBuffers(1)} }
+
+// take waits for a buffer.
+func (s *share) take(ctx context.Context) (*buffer, error) {
+	// Its own only when it has to: that is memory beyond the store's.
+	if taken := s.common.tryTake(); taken != nil {
+		return taken, nil
+	}
+	select {
+	case taken := <-s.common.free:
+		return taken, nil
+	case <-s.common.unmade:
+		return s.common.make(), nil
+	case taken := <-s.own.free:
+		return taken, nil
+	case <-s.own.unmade:
+		return s.own.make(), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
-
-// give returns a buffer that take handed out.
-func (b *buffers) give(taken *buffer) { b.free <- taken }

@@ -122,7 +122,7 @@ func (s *Store) anyOrder(ctx context.Context, m *manifest.Manifest, w io.WriterA
 			break
 		}
 		group.Go(func() error {
-			defer s.buffers.give(buffer)
+			defer buffer.release()
 			plaintext, err := s.fetch(groupCtx, m, index, buffer)
 			if err != nil {
 				return err
@@ -161,7 +161,7 @@ func (s *Store) inOrder(ctx context.Context, m *manifest.Manifest, w io.Writer, 
 			}
 			progress.Done(int64(len(piece.plaintext)))
 		}
-		s.buffers.give(piece.buffer)
+		piece.buffer.release()
 		if failure != nil {
 			// What is being read ahead is still waited for.
 			cancel()
@@ -185,10 +185,11 @@ type piece struct {
 // one, or early when the context ends; it must be read until then.
 func (s *Store) readAhead(ctx context.Context, m *manifest.Manifest) <-chan chan piece {
 	ahead := make(chan chan piece, s.options.Workers)
+	buffers := s.buffers.share()
 	go func() {
 		defer close(ahead)
 		for index := range m.Chunks {
-			buffer, err := s.buffers.take(ctx)
+			buffer, err := buffers.take(ctx)
 			if err != nil {
 				return
 			}

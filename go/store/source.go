@@ -56,11 +56,11 @@ func (w *writer) storeWhole(ctx context.Context, p *pending) error {
 		return nil
 	}
 	defer content.Close()
-	buffer, err := w.store.buffers.take(ctx)
+	buffer, err := w.buffers.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer w.store.buffers.give(buffer)
+	defer buffer.release()
 	for index := 0; ; index++ {
 		n, id, err := w.store.chunks.Read(content, buffer.plaintext)
 		if err != nil && !atEnd(err) {
@@ -82,13 +82,13 @@ func (w *writer) storeWhole(ctx context.Context, p *pending) error {
 // handOutStream cuts a stream into chunks and hands them out.
 func (w *writer) handOutStream(ctx context.Context, p *pending, content io.Reader) error {
 	for index := 0; ; index++ {
-		buffer, err := w.store.buffers.take(ctx)
+		buffer, err := w.buffers.take(ctx)
 		if err != nil {
 			return err
 		}
 		n, err := io.ReadFull(content, buffer.plaintext)
 		if n == 0 || (err != nil && !atEnd(err)) {
-			w.store.buffers.give(buffer)
+			buffer.release()
 		}
 		if err != nil && !atEnd(err) {
 			p.fail(readError(err))
@@ -97,12 +97,12 @@ func (w *writer) handOutStream(ctx context.Context, p *pending, content io.Reade
 		if n > 0 {
 			p.grow(n)
 			given := w.give(ctx, func(ctx context.Context) error {
-				defer w.store.buffers.give(buffer)
+				defer buffer.release()
 				id := w.store.chunks.ID(buffer.plaintext[:n])
 				return w.storeChunk(ctx, p, index, buffer, n, id)
 			})
 			if given != nil {
-				w.store.buffers.give(buffer)
+				buffer.release()
 				return given
 			}
 		}
@@ -170,11 +170,11 @@ func (w *writer) handOutFile(ctx context.Context, p *pending, f *file, size int6
 
 // storePiece stores a file's n bytes that are one of its chunks.
 func (w *writer) storePiece(ctx context.Context, p *pending, index int, piece io.Reader, n int) error {
-	buffer, err := w.store.buffers.take(ctx)
+	buffer, err := w.buffers.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer w.store.buffers.give(buffer)
+	defer buffer.release()
 	got, id, err := w.store.chunks.Read(piece, buffer.plaintext)
 	switch {
 	case err != nil && !atEnd(err):

@@ -271,3 +271,25 @@ func (c *cancelling) Read(p []byte) (int, error) {
 	rand.NewChaCha8([32]byte{byte(c.read >> 20)}).Read(p)
 	return len(p), nil
 }
+
+// TestObjectIsStoredAgainWhileItIsRead has the buffers of one store serve both
+// ends of a pipe: the reader must leave the writer one.
+func TestObjectIsStoredAgainWhileItIsRead(t *testing.T) {
+	s := storetest.New(t, 1).Open()
+	data := storetest.Content(1, 20*chunk.Size)
+	storetest.Put(t, s, "big", data)
+	// Ends the test if they wait for each other.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, in := io.Pipe()
+	go func() {
+		_, err := s.Get(ctx, "big", in, nil)
+		in.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
+	copied := store.Source{Name: "copy", Size: store.UnknownSize, Open: func() (io.ReadCloser, error) { return out, nil }}
+	if _, err := s.Put(ctx, copied, nil); err != nil {
+		t.Fatal(err)
+	}
+	storetest.WantContent(t, s, "copy", data)
+}

@@ -84,7 +84,7 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	w := &writer{store: s, listed: listed, lost: lost, progress: progress, stored: stored,
+	w := &writer{store: s, buffers: s.buffers.share(), listed: listed, lost: lost, progress: progress, stored: stored,
 		jobs: make(chan job), batches: make(chan *batch)}
 	group.Go(func() error { return w.handOut(ctx, sources) })
 	for range s.options.Workers {
@@ -100,7 +100,8 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 // writer is one PutAll at work: a goroutine hands out the sources, several read,
 // seal and store them, and one commits batches of objects whose chunks are stored.
 type writer struct {
-	store *Store
+	store   *Store
+	buffers *share
 	// listed are the chunks not to count on, as of before the work began.
 	listed   *grace.Listing
 	lost     lost.Chunks
