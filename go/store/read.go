@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/chunk"
@@ -28,25 +25,10 @@ func (s *Store) Stat(ctx context.Context, name string) (Object, error) {
 }
 
 // Get writes an object's content to w, in order, each chunk once it is
-// authenticated. Progress is counted in bytes and may be nil.
+// authenticated: several are read and decrypted ahead. (Written in any order, a
+// large file takes a file system several times as long.) Progress is counted in
+// bytes and may be nil.
 func (s *Store) Get(ctx context.Context, name string, w io.Writer, progress Progress) (Object, error) {
-	return s.read(ctx, name, progress, func(ctx context.Context, m *manifest.Manifest, progress Progress) error {
-		return s.inOrder(ctx, m, w, progress)
-	})
-}
-
-// GetAt writes an object's content to w, several chunks at once and in any
-// order, each once it is authenticated. When it fails, what w holds is
-// incomplete. Progress is counted in bytes and may be nil.
-func (s *Store) GetAt(ctx context.Context, name string, w io.WriterAt, progress Progress) (Object, error) {
-	return s.read(ctx, name, progress, func(ctx context.Context, m *manifest.Manifest, progress Progress) error {
-		return s.anyOrder(ctx, m, w, progress)
-	})
-}
-
-// read finds the newest version of an object and has its chunks copied.
-func (s *Store) read(ctx context.Context, name string, progress Progress,
-	copyChunks func(context.Context, *manifest.Manifest, Progress) error) (Object, error) {
 	if progress == nil {
 		progress = silent{}
 	}
@@ -55,7 +37,7 @@ func (s *Store) read(ctx context.Context, name string, progress Progress,
 		return Object{}, err
 	}
 	progress.Expect(result.Manifest.Size)
-	err = copyChunks(ctx, result.Manifest, progress)
+	err = s.copyChunks(ctx, result.Manifest, w, progress)
 	if err == nil {
 		return object(result.Manifest), nil
 	}
@@ -109,43 +91,9 @@ func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buff
 	return plaintext, nil
 }
 
-// anyOrder copies the chunks of an object to w, several at once.
-func (s *Store) anyOrder(ctx context.Context, m *manifest.Manifest, w io.WriterAt, progress Progress) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(s.options.Workers)
-	// Several writes to one file wait for each other in the system, spinning:
-	// waiting here leaves the processor to those who decrypt.
-	var writing sync.Mutex
-	for index := range m.Chunks {
-		buffer, err := s.buffers.take(groupCtx)
-		if err != nil {
-			break
-		}
-		group.Go(func() error {
-			defer buffer.release()
-			plaintext, err := s.fetch(groupCtx, m, index, buffer)
-			if err != nil {
-				return err
-			}
-			writing.Lock()
-			_, err = w.WriteAt(plaintext, int64(index)*chunk.Size)
-			writing.Unlock()
-			if err != nil {
-				return fmt.Errorf("writing the content: %w", err)
-			}
-			progress.Done(int64(len(plaintext)))
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-// inOrder copies the chunks of an object to w one after the other, and reads
+// copyChunks copies the chunks of an object to w one after the other, and reads
 // the next ones ahead.
-func (s *Store) inOrder(ctx context.Context, m *manifest.Manifest, w io.Writer, progress Progress) error {
+func (s *Store) copyChunks(ctx context.Context, m *manifest.Manifest, w io.Writer, progress Progress) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ahead := s.readAhead(ctx, m)
@@ -156,7 +104,7 @@ func (s *Store) inOrder(ctx context.Context, m *manifest.Manifest, w io.Writer, 
 			failure = piece.err
 		}
 		if failure == nil {
-			if _, err := w.Write(piece.plaintext); err != nil {
+			if err := write(w, piece.plaintext); err != nil {
 				failure = fmt.Errorf("writing the content: %w", err)
 			}
 			progress.Done(int64(len(piece.plaintext)))
@@ -171,6 +119,21 @@ func (s *Store) inOrder(ctx context.Context, m *manifest.Manifest, w io.Writer, 
 		failure = ctx.Err()
 	}
 	return failure
+}
+
+// write writes a chunk's plaintext in parts. Given all of it at once, Linux takes
+// the largest pages it has for a file's cache, and a virtual machine may have to
+// get those from its host first, at several times the cost.
+func write(w io.Writer, plaintext []byte) error {
+	const part = 256 << 10
+	for len(plaintext) > 0 {
+		n, err := w.Write(plaintext[:min(len(plaintext), part)])
+		if err != nil {
+			return err
+		}
+		plaintext = plaintext[n:]
+	}
+	return nil
 }
 
 // piece is a chunk that was read ahead.

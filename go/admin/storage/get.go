@@ -203,7 +203,7 @@ func (d *downloads) fetch(ctx context.Context, root *os.Root, name, file, shown 
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	o, err := d.store.GetAt(ctx, name, target.File, meter)
+	o, err := d.store.Get(ctx, name, target.File, meter)
 	if err != nil {
 		return errors.Join(err, target.Abort())
 	}

@@ -32,7 +32,7 @@ import (
 
 // piece is how many bytes are written before looking whether the caller has
 // given up. Fewer would only cost system calls.
-const piece = 1 << 20
+const piece = 256 << 10
 
 // Location is a directory that holds blobs. It keeps some of its folders open
 // and gives them back when it is no longer referred to.
