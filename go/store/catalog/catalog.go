@@ -116,12 +116,20 @@ func (c *Catalog) Load(first byte) *Shard {
 
 // readLimited reads a file unless it is larger than a shard can be.
 func readLimited(path string) ([]byte, error) {
+	// Looked at before it is opened: opening a pipe would wait for its writer.
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errMalformed
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
+	info, err = file.Stat()
 	if err != nil {
 		return nil, err
 	}
@@ -242,19 +250,43 @@ func (c *Catalog) Save(s *Shard, listed []LocationKey) error {
 	return nil
 }
 
-// write replaces a shard's file. It is not synced, and two processes may write to
-// the temporary file at a time: a file that comes out torn is not authentic, and so
-// empty. A name of its own for each writer would leave files behind for good.
+// write replaces a shard's file. It is not synced, and of two processes that write
+// at a time one may take away the other's temporary file, or move it to its place
+// half written: a file that comes out torn is not authentic, and so empty. A name
+// of its own for each writer would leave files behind for good.
 func (c *Catalog) write(first byte, sealed []byte) error {
 	temporary := c.path(first) + ".tmp"
-	err := os.WriteFile(temporary, sealed, 0o600)
+	err := writeNew(temporary, sealed)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // Another process has begun just now.
+	}
 	if err == nil {
 		err = os.Rename(temporary, c.path(first))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // Another process has moved or removed it.
 	}
 	if err != nil {
 		if removeErr := os.Remove(temporary); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 			err = errors.Join(err, removeErr)
 		}
+	}
+	return err
+}
+
+// writeNew writes a file in place of what is there, and never into it: that may be
+// another process's, a link or a pipe.
+func writeNew(path string, content []byte) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store/manifest"
 )
@@ -186,6 +188,32 @@ func TestCatalogThatCannotBeSaved(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, "*.tmp")); err != nil || len(left) > 0 {
 		t.Errorf("%q is left over, %v", left, err)
 	}
+}
+
+// TestSeveralProcessesAtOnce: they may lose what another has found out, but have
+// nothing to complain about.
+func TestSeveralProcessesAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var group errgroup.Group
+	for range 8 {
+		c := newCatalog(t, dir, keystest.First(t))
+		group.Go(func() error {
+			for i := range 200 {
+				s := c.Load(7)
+				s.Set(some, []byte("manifest"), []Copy{{home, "mark-1", version(int64(i))}}, []LocationKey{home})
+				if err := c.Save(s, []LocationKey{home}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	c := newCatalog(t, dir, keystest.First(t))
+	save(t, c)
+	wantVersion(t, c.Load(7), home, "mark-1", 10)
 }
 
 func TestTooLargeIsLeftOut(t *testing.T) {
