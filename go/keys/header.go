@@ -45,7 +45,7 @@ type Header struct {
 }
 
 // Create makes a new cluster: its ID, its root key, and its first header, with
-// one slot for the passphrase (Argon2id with 256 MiB, 3 passes, 4 lanes) and
+// one slot for the passphrase (Argon2id with 256 MiB, 2 passes, 4 lanes) and
 // one for a new recovery key. rand must be a cryptographically secure source.
 // A passphrase that CheckPassphrase refuses is an error.
 func Create(rand io.Reader, passphrase []byte) (h *Header, root *Root, recovery RecoveryKey, err error) {
