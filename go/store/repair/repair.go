@@ -15,7 +15,6 @@ import (
 
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store"
-	"powercloud.unidatum.com/go/store/catalog"
 	"powercloud.unidatum.com/go/store/repository"
 	"powercloud.unidatum.com/go/store/survey"
 )
@@ -23,8 +22,7 @@ import (
 // Options say how a repository is checked.
 type Options struct {
 	// Verify has every copy of every chunk downloaded and authenticated,
-	// not only listed, and every copy of every manifest read, not only those
-	// that have changed since they were last read.
+	// not only listed.
 	Verify bool
 	// Progress is told how far the work has come, counting manifests until
 	// all are read and bytes of chunks from then on. It may be nil.
@@ -37,11 +35,7 @@ type Options struct {
 // whether they agree; the error returned is another: the work could not be
 // done.
 func Check(ctx context.Context, repo *repository.Repository, options Options) (*Report, error) {
-	known := repo.Catalog
-	if options.Verify {
-		known = nil
-	}
-	w, err := begin(ctx, repo, known, options)
+	w, err := begin(ctx, repo, options)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +46,7 @@ func Check(ctx context.Context, repo *repository.Repository, options Options) (*
 // chunks in use and the key header that it lacks, or has in an old or corrupt
 // form.
 func Repair(ctx context.Context, repo *repository.Repository, options Options) (*Report, error) {
-	// What is written is decided by what was read just now.
-	w, err := begin(ctx, repo, nil, options)
+	w, err := begin(ctx, repo, options)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +80,9 @@ type work struct {
 	buffers  chan []byte
 }
 
-// begin surveys the repository and writes the report of what is wrong. Manifests
-// that are known already, unless that is nil, aren't read again.
-func begin(ctx context.Context, repo *repository.Repository, known *catalog.Catalog, options Options) (*work, error) {
+// begin surveys the repository and writes the report of what is wrong. Every
+// manifest is read, whatever is known of it: bits rot without a location telling.
+func begin(ctx context.Context, repo *repository.Repository, options Options) (*work, error) {
 	if options.Random == nil {
 		options.Random = rand.Reader
 	}
@@ -102,7 +95,6 @@ func begin(ctx context.Context, repo *repository.Repository, known *catalog.Cata
 			surveyor.Members = surveyor.Members.With(i)
 		}
 	}
-	surveyor.Catalog = known
 	w := &work{repo: repo, surveyor: surveyor, options: options}
 	if p := options.Progress; p != nil {
 		w.surveyor.Expect, w.surveyor.Done = p.Expect, p.Done
