@@ -67,7 +67,7 @@ const (
 	// PurposeGraceRecordName gives the grace record's blob name: the derived
 	// bytes are the name itself, seen by every location, and key nothing.
 	PurposeGraceRecordName Purpose = "grace record name"
-	// PurposeLostRecordName gives the blob name of the record of lost chunks,
+	// PurposeLostRecordName gives the blob name of the record of lost blobs,
 	// in the same way.
 	PurposeLostRecordName Purpose = "lost record name"
 	// PurposeCatalogSeal encrypts the catalog of manifests that pcctl keeps on

@@ -104,7 +104,7 @@ type writer struct {
 	buffers *share
 	// listed are the chunks not to count on, as of before the work began.
 	listed   *grace.Listing
-	lost     lost.Chunks
+	lost     lost.Blobs
 	progress Progress
 	stored   func([]Object)
 	jobs     chan job

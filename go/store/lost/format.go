@@ -10,8 +10,8 @@ import (
 	"powercloud.unidatum.com/go/store/record"
 )
 
-// The content of a record is a 4-byte count and so many blob IDs of chunks, in
-// strictly ascending order.
+// The content of a record is a 4-byte count and so many blob IDs, in strictly
+// ascending order.
 const (
 	magic = "PClost01"
 	// maxEntries bounds the list. What doesn't fit is written again only after
@@ -22,7 +22,7 @@ const (
 )
 
 // open authenticates a record's blob and parses it.
-func (k *Keeper) open(sealed []byte) (Chunks, error) {
+func (k *Keeper) open(sealed []byte) (Blobs, error) {
 	content, err := k.sealer.Open(sealed)
 	if err != nil {
 		return nil, ErrCorrupt
@@ -30,9 +30,9 @@ func (k *Keeper) open(sealed []byte) (Chunks, error) {
 	return parse(content)
 }
 
-// appendChunks appends the content of a record, at most maxEntries long.
-func appendChunks(b []byte, chunks Chunks) []byte {
-	sorted := slices.SortedFunc(maps.Keys(chunks), func(x, y Key) int { return bytes.Compare(x[:], y[:]) })
+// appendIDs appends the content of a record, at most maxEntries long.
+func appendIDs(b []byte, blobs Blobs) []byte {
+	sorted := slices.SortedFunc(maps.Keys(blobs), func(x, y Key) int { return bytes.Compare(x[:], y[:]) })
 	sorted = sorted[:min(len(sorted), maxEntries)]
 	b = binary.BigEndian.AppendUint32(b, uint32(len(sorted)))
 	for _, key := range sorted {
@@ -42,7 +42,7 @@ func appendChunks(b []byte, chunks Chunks) []byte {
 }
 
 // parse reads the content of a record.
-func parse(content []byte) (Chunks, error) {
+func parse(content []byte) (Blobs, error) {
 	if len(content) < countSize {
 		return nil, ErrCorrupt
 	}
@@ -50,14 +50,14 @@ func parse(content []byte) (Chunks, error) {
 	if count > maxEntries || int64(len(entries)) != count*blob.IDSize {
 		return nil, ErrCorrupt
 	}
-	chunks := make(Chunks, count)
+	blobs := make(Blobs, count)
 	var previous []byte
 	for entry := range slices.Chunk(entries, blob.IDSize) {
 		if previous != nil && bytes.Compare(entry, previous) <= 0 {
 			return nil, ErrCorrupt
 		}
-		chunks[Key(entry)] = true
+		blobs[Key(entry)] = true
 		previous = entry
 	}
-	return chunks, nil
+	return blobs, nil
 }

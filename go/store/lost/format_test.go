@@ -11,7 +11,7 @@ import (
 	"powercloud.unidatum.com/go/keys/keystest"
 )
 
-func example() Chunks { return Chunks{{1}: true, {2, 3}: true} }
+func example() Blobs { return Blobs{{1}: true, {2, 3}: true} }
 
 func newKeeper(t *testing.T) *Keeper {
 	t.Helper()
@@ -24,7 +24,7 @@ func newKeeper(t *testing.T) *Keeper {
 
 func seal(t *testing.T, k *Keeper) []byte {
 	t.Helper()
-	sealed, err := k.sealer.Seal(appendChunks(nil, example()), bytes.NewReader(make([]byte, 24)))
+	sealed, err := k.sealer.Seal(appendIDs(nil, example()), bytes.NewReader(make([]byte, 24)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestEveryAlteredByteIsCorrupt(t *testing.T) {
 }
 
 func TestStrictContent(t *testing.T) {
-	good := appendChunks(nil, example())
+	good := appendIDs(nil, example())
 	one, two := good[countSize:countSize+32], good[countSize+32:]
 	for title, content := range map[string][]byte{
 		"nothing":         nil,
@@ -90,14 +90,14 @@ func TestStrictContent(t *testing.T) {
 // FuzzParse feeds the parser that stands behind the authentication: it must
 // refuse or understand, and write what it understands the same way.
 func FuzzParse(f *testing.F) {
-	f.Add(appendChunks(nil, example()))
-	f.Add(appendChunks(nil, nil))
+	f.Add(appendIDs(nil, example()))
+	f.Add(appendIDs(nil, nil))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		chunks, err := parse(content)
+		blobs, err := parse(content)
 		if err != nil {
 			return
 		}
-		if again := appendChunks(nil, chunks); !bytes.Equal(again, content) {
+		if again := appendIDs(nil, blobs); !bytes.Equal(again, content) {
 			t.Errorf("%x was read and written as %x", content, again)
 		}
 	})

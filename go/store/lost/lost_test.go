@@ -22,14 +22,14 @@ func keeper(t *testing.T, b *storetest.Testbed) (*lost.Keeper, []blob.Location) 
 	return k, set.Locations()
 }
 
-func write(t *testing.T, k *lost.Keeper, location blob.Location, chunks lost.Chunks) {
+func write(t *testing.T, k *lost.Keeper, location blob.Location, blobs lost.Blobs) {
 	t.Helper()
-	if err := k.Write(context.Background(), location, chunks, rand.Reader); err != nil {
+	if err := k.Write(context.Background(), location, blobs, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func wantListed(t *testing.T, k *lost.Keeper, want lost.Chunks) {
+func wantListed(t *testing.T, k *lost.Keeper, want lost.Blobs) {
 	t.Helper()
 	if listed, err := k.Listed(context.Background()); err != nil || !maps.Equal(listed, want) {
 		t.Errorf("listed %v, %v, want %v", listed, err, want)
@@ -39,28 +39,28 @@ func wantListed(t *testing.T, k *lost.Keeper, want lost.Chunks) {
 func TestListedIsWhatAnyLocationHas(t *testing.T) {
 	b := storetest.New(t, 3)
 	k, at := keeper(t, b)
-	wantListed(t, k, lost.Chunks{})
-	write(t, k, at[0], lost.Chunks{{1}: true})
-	write(t, k, at[1], lost.Chunks{{2}: true})
-	wantListed(t, k, lost.Chunks{{1}: true, {2}: true})
+	wantListed(t, k, lost.Blobs{})
+	write(t, k, at[0], lost.Blobs{{1}: true})
+	write(t, k, at[1], lost.Blobs{{2}: true})
+	wantListed(t, k, lost.Blobs{{1}: true, {2}: true})
 	b.Alter(b.Blobs(0, blob.KindRecord)...)
-	wantListed(t, k, lost.Chunks{{2}: true})
+	wantListed(t, k, lost.Blobs{{2}: true})
 	// An altered one doesn't stand in the way of writing.
-	write(t, k, at[0], lost.Chunks{{3}: true})
+	write(t, k, at[0], lost.Blobs{{3}: true})
 	b.Spoil(1)
-	wantListed(t, k, lost.Chunks{{3}: true})
+	wantListed(t, k, lost.Blobs{{3}: true})
 }
 
-func TestNoChunksLeaveNoRecord(t *testing.T) {
+func TestNothingLostLeavesNoRecord(t *testing.T) {
 	b := storetest.New(t, 1)
 	k, at := keeper(t, b)
-	write(t, k, at[0], lost.Chunks{{1}: true})
+	write(t, k, at[0], lost.Blobs{{1}: true})
 	write(t, k, at[0], nil)
 	if n := len(b.Blobs(0, blob.KindRecord)); n != 0 {
 		t.Errorf("%d records of nothing", n)
 	}
 	write(t, k, at[0], nil)
-	wantListed(t, k, lost.Chunks{})
+	wantListed(t, k, lost.Blobs{})
 }
 
 func TestWhatStandsThereIsNotWrittenAgain(t *testing.T) {
@@ -72,12 +72,12 @@ func TestWhatStandsThereIsNotWrittenAgain(t *testing.T) {
 	}
 	k, at := keeper(t, b)
 	for range 2 {
-		write(t, k, at[0], lost.Chunks{{1}: true})
+		write(t, k, at[0], lost.Blobs{{1}: true})
 	}
 	if n := faulty.Calls(blobtest.Put); n != 1 {
 		t.Errorf("the record was written %d times", n)
 	}
 	faulty.Fail(blobtest.Get, nil)
-	err := k.Write(context.Background(), at[0], lost.Chunks{{2}: true}, rand.Reader)
-	storetest.WantError(t, err, blobtest.ErrFault, "record of lost chunks")
+	err := k.Write(context.Background(), at[0], lost.Blobs{{2}: true}, rand.Reader)
+	storetest.WantError(t, err, blobtest.ErrFault, "record of lost blobs")
 }

@@ -18,7 +18,7 @@ func (w *work) removeInvented(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !w.surveyor.Invented(found) {
+		if !w.surveyor.Invented(name, found) {
 			continue
 		}
 		for i, c := range found.Copies {

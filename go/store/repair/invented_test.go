@@ -66,6 +66,46 @@ func TestManifestThatMayHaveBeenAcknowledgedIsKept(t *testing.T) {
 	}
 }
 
+// TestManifestThatWasLostIsNotTakenForInventedLater has locations added to a
+// cluster whose only one has an object's manifest corrupt. Once they have the key
+// header too, none of them has that manifest.
+func TestManifestThatWasLostIsNotTakenForInventedLater(t *testing.T) {
+	for title, fail := range map[string]blobtest.Op{"all works": 0, "nothing can be written where it is": blobtest.Put} {
+		t.Run(title, func(t *testing.T) {
+			b := storetest.New(t, 3)
+			b.WriteHeader(0, b.Cluster.Header)
+			storetest.Put(t, b.Open(0), "object", []byte("content"))
+			b.Alter(b.Blobs(0, blob.KindManifest)...)
+			failing := func(op blobtest.Op) func(int, blob.Location) blob.Location {
+				return func(i int, location blob.Location) blob.Location {
+					faulty := blobtest.NewFaulty(location)
+					if i == 0 && op != 0 {
+						faulty.Fail(op, nil)
+					}
+					return faulty
+				}
+			}
+			for range 2 {
+				b.Wrap = failing(fail)
+				storetest.WantError(t, mend(t, b.Unlock(), false).Err(), nil, "1 damaged")
+				// Nor when it can't be seen for a while.
+				b.Wrap = failing(blobtest.All)
+				mend(t, b.Unlock(), false)
+			}
+			b.Wrap = nil
+			storetest.WantError(t, check(t, b.Unlock(), false).Err(), nil, "1 damaged")
+			// Once it is gone, nothing remembers it.
+			if err := os.Remove(b.Blobs(0, blob.KindManifest)[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := mend(t, b.Unlock(), false).Err(); err != nil {
+				t.Error(err)
+			}
+			wantRecords(t, b, 0)
+		})
+	}
+}
+
 // TestLargerQuorumDoesNotMakeAManifestInvented: it may have been written with the
 // usual one.
 func TestLargerQuorumDoesNotMakeAManifestInvented(t *testing.T) {

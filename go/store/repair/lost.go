@@ -2,14 +2,15 @@ package repair
 
 import (
 	"context"
+	"maps"
 
 	"powercloud.unidatum.com/go/store/lost"
 )
 
 // lostChunks returns the chunks in use of which no reachable location has a good
 // copy.
-func (w *work) lostChunks() lost.Chunks {
-	chunks := lost.Chunks{}
+func (w *work) lostChunks() lost.Blobs {
+	chunks := lost.Blobs{}
 	reachable := w.reachable()
 	for key, c := range w.survey.InUse {
 		if c.Present&reachable == 0 {
@@ -19,23 +20,21 @@ func (w *work) lostChunks() lost.Chunks {
 	return chunks
 }
 
-// recordLost brings the record of lost chunks up to date, so that putting an
-// object again replaces the corrupt copies of its chunks.
+// recordLost brings the record of lost blobs up to date, so that putting an
+// object again replaces the corrupt copies of its chunks, and no later repair takes
+// a manifest that was lost for one that was made up.
 func (w *work) recordLost(ctx context.Context) error {
-	keeper, err := lost.NewKeeper(w.repo.Set, w.repo.Root)
+	listed, err := w.keeper.Listed(ctx)
 	if err != nil {
 		return err
 	}
-	listed, err := keeper.Listed(ctx)
-	if err != nil {
-		return err
-	}
-	chunks := w.corruptChunks(listed)
+	blobs := w.corruptChunks(listed)
+	maps.Copy(blobs, w.lostManifests(listed))
 	for i, location := range w.repo.Set.Locations() {
 		if w.survey.Failed[i] != nil {
 			continue
 		}
-		if err := keeper.Write(ctx, location, chunks, w.options.Random); err != nil {
+		if err := w.keeper.Write(ctx, location, blobs, w.options.Random); err != nil {
 			w.refused(i, err)
 		}
 	}
@@ -43,10 +42,28 @@ func (w *work) recordLost(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// lostManifests returns the manifests that can't be read and of which it can't be
+// told later that they may have been an object's, and those of the listed ones that
+// may still be there.
+func (w *work) lostManifests(listed lost.Blobs) lost.Blobs {
+	manifests := lost.Blobs{}
+	// What gets a key header now counts as lacking the manifest from then on.
+	joining := w.reachable()&^w.surveyor.Members != 0
+	for _, name := range w.survey.Unreadable {
+		if joining || listed[name.ID] {
+			manifests[name.ID] = true
+		}
+	}
+	if w.reachable().Count() < len(w.survey.Failed) {
+		maps.Copy(manifests, listed)
+	}
+	return manifests
+}
+
 // corruptChunks returns the lost chunks of which some location has a corrupt
 // copy, and those of the listed ones that may still be so: the others' copies
 // were not read.
-func (w *work) corruptChunks(listed lost.Chunks) lost.Chunks {
+func (w *work) corruptChunks(listed lost.Blobs) lost.Blobs {
 	corrupt := w.lostChunks()
 	reachable := w.reachable()
 	for key := range corrupt {

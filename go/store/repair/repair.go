@@ -15,6 +15,7 @@ import (
 
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/lost"
 	"powercloud.unidatum.com/go/store/repository"
 	"powercloud.unidatum.com/go/store/survey"
 )
@@ -75,6 +76,7 @@ type work struct {
 	repo     *repository.Repository
 	surveyor *survey.Surveyor
 	survey   *survey.Survey
+	keeper   *lost.Keeper
 	options  Options
 	report   *Report
 	buffers  chan []byte
@@ -95,7 +97,14 @@ func begin(ctx context.Context, repo *repository.Repository, options Options) (*
 			surveyor.Members = surveyor.Members.With(i)
 		}
 	}
-	w := &work{repo: repo, surveyor: surveyor, options: options}
+	keeper, err := lost.NewKeeper(repo.Set, repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	if surveyor.Lost, err = keeper.Listed(ctx); err != nil {
+		return nil, err
+	}
+	w := &work{repo: repo, surveyor: surveyor, keeper: keeper, options: options}
 	if p := options.Progress; p != nil {
 		w.surveyor.Expect, w.surveyor.Done = p.Expect, p.Done
 	}

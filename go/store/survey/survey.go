@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 
 	"powercloud.unidatum.com/go/blob"
@@ -21,7 +22,7 @@ import (
 // MaxLocations is the largest number of locations that can be surveyed.
 const MaxLocations = 64
 
-// Key is a chunk's blob ID.
+// Key is a chunk's or a manifest's blob ID.
 type Key = [32]byte
 
 // Locations is a set of locations, a bit for each by its index.
@@ -35,6 +36,9 @@ func (l Locations) With(index int) Locations { return l | 1<<index }
 
 // Without returns the set with the location removed.
 func (l Locations) Without(index int) Locations { return l &^ (1 << index) }
+
+// Count returns the number of locations in the set.
+func (l Locations) Count() int { return bits.OnesCount64(uint64(l)) }
 
 // Chunk is a chunk that some newest manifest needs.
 type Chunk struct {
@@ -87,6 +91,9 @@ type Surveyor struct {
 	// Members are the locations that have the cluster's key header, and so had
 	// been brought up to date once. That others lack a manifest says nothing.
 	Members Locations
+	// Lost are the manifests that are known to have been lost, and so weren't
+	// invented.
+	Lost map[Key]bool
 	// Expect and Done are told the number of manifests that are to be read
 	// and that were read.
 	Expect, Done func(n int64)
@@ -134,7 +141,7 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 	if errors.Is(result.Err(), newest.ErrNotFound) {
 		return // Listed by a location that doesn't have it.
 	}
-	differs, invented := false, v.Invented(result)
+	differs, invented := false, v.Invented(name, result)
 	for i, c := range result.Copies {
 		counts := &s.Manifests[i]
 		switch c.State {
@@ -188,8 +195,8 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 // answered, and of the members so many don't have it that the others are fewer
 // than a quorum. A majority is the largest quorum that is relied on, as an
 // earlier command may have had another.
-func (v *Surveyor) Invented(result newest.Result) bool {
-	if result.Manifest != nil {
+func (v *Surveyor) Invented(name blob.Name, result newest.Result) bool {
+	if result.Manifest != nil || v.Lost[name.ID] {
 		return false
 	}
 	absent := 0
