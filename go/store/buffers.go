@@ -56,11 +56,6 @@ func (b *buffers) tryTake() *buffer {
 	}
 }
 
-// take waits for a buffer.
-func (b *buffers) take(ctx context.Context) (*buffer, error) {
-	return (&share{b, &buffers{}}).take(ctx)
-}
-
 // share is the buffers that a stream may use: those of the store, and one that
 // nobody else does. Who streams may hold all of the store's while it waits for
 // others to take or to send: they may be waiting for a buffer themselves, as when
