@@ -41,7 +41,8 @@ type Info struct {
 	// any blob but a chunk, and for a chunk of which the location has too little.
 	Size int64
 	// Mark is the location's own version mark, opaque and at most a few dozen
-	// bytes. It differs whenever the blob was written again. It is the
+	// bytes. It differs whenever the blob was written again with other content;
+	// a location may tell the same content by the same mark. It is the
 	// location's word: good for noticing a change, never for believing content.
 	Mark string
 }
@@ -109,4 +110,18 @@ type Temporaries interface {
 	ListTemporary(ctx context.Context, fn func(Temporary) error) error
 	// RemoveTemporary removes one. Removing what is absent is not an error.
 	RemoveTemporary(ctx context.Context, name string) error
+}
+
+// Concurrent is what a Location also implements when it finds out, from how it
+// answers, how many calls are worth having under way at once. A directory is
+// served best by as many as there are processors; a bucket on another continent
+// by dozens, as each call is spent waiting.
+type Concurrent interface {
+	// Concurrency returns how many calls of Put, Get, Stat and Delete are worth
+	// having under way at present: at least 1, at most 64. More do no harm; they
+	// wait inside their call, which holds their data in memory. The number
+	// changes with what the location has seen: it grows, in steps, only while
+	// as many calls are made. So ask again before each call, or every few, not
+	// once.
+	Concurrency() int
 }
