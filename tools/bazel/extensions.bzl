@@ -4,6 +4,7 @@ load("//tools/debian:debian.bzl", "debian_packages")
 load(":fetch.bzl", "module_archive")
 load(":gazelle.bzl", "gazelle_command")
 load(":go_modules.bzl", "go_module_list")
+load(":go_program.bzl", "go_program")
 
 _archive_tag = tag_class(
     attrs = {
@@ -35,6 +36,16 @@ _list_tag = tag_class(
     doc = "What tells gazelle the repositories of Go modules.",
 )
 
+_program_tag = tag_class(
+    attrs = {
+        "go_mod": attr.label(mandatory = True, doc = "As in go_program."),
+        "go_sum": attr.label(mandatory = True, doc = "As in go_program."),
+        "name": attr.string(mandatory = True, doc = "The repository's name."),
+        "package": attr.string(mandatory = True, doc = "As in go_program."),
+    },
+    doc = "A Go program with modules of its own.",
+)
+
 def _module_archives_impl(mctx):
     for module in mctx.modules:
         if not module.is_root:
@@ -52,6 +63,8 @@ def _module_archives_impl(mctx):
             gazelle_command(name = tag.name, sum = tag.sum, version = tag.version)
         for tag in module.tags.list:
             go_module_list(name = tag.name, go_mod = tag.go_mod, go_sum = tag.go_sum)
+        for tag in module.tags.program:
+            go_program(name = tag.name, go_mod = tag.go_mod, go_sum = tag.go_sum, package = tag.package)
 
     # Everything is pinned by hashes: there is nothing for MODULE.bazel.lock.
     return mctx.extension_metadata(reproducible = True)
@@ -63,6 +76,7 @@ module_archives = module_extension(
         "archive": _archive_tag,
         "gazelle": _gazelle_tag,
         "list": _list_tag,
+        "program": _program_tag,
     },
 )
 
