@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,6 +26,13 @@ type Replacement struct {
 // Replace starts to write a file at a path below root, with mode 0600.
 // Whatever is at the path stays until Commit. Abort or Commit must follow.
 func Replace(root *os.Root, path string) (*Replacement, error) {
+	_, err := root.Lstat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		// A name that is too long, say: better found out before than after all
+		// of the content is there.
+		return nil, withoutPath(err)
+	}
+	replaces := err == nil
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		return nil, err
@@ -34,8 +42,17 @@ func Replace(root *os.Root, path string) (*Replacement, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = root.Lstat(path)
-	return &Replacement{File: file, root: root, temp: temp, final: path, replaces: err == nil}, nil
+	return &Replacement{File: file, root: root, temp: temp, final: path, replaces: replaces}, nil
+}
+
+// withoutPath takes the path out of an error of package os, for callers that name
+// the file.
+func withoutPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 // Commit gives the file a modification time, unless it is the zero time, and

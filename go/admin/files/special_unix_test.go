@@ -3,8 +3,12 @@
 package files
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -109,4 +113,48 @@ func TestOpenRegularRefusesWhatTookTheFilesPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened.Close()
+}
+
+func TestOpenEndsWithItsContext(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reason := errors.New("reason")
+	for _, flag := range []int{os.O_RDONLY, os.O_WRONLY} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := Open(ctx, pipe, flag)
+			done <- err
+		}()
+		cancel(reason)
+		if err := <-done; !errors.Is(err, reason) {
+			t.Errorf("opening a pipe that nobody else opens: %v", err)
+		}
+		if _, err := Open(ctx, pipe, flag); !errors.Is(err, reason) {
+			t.Errorf("opening it again: %v", err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "content")
+	opened, err := Open(t.Context(), file, os.O_RDONLY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if content, err := io.ReadAll(opened); err != nil || string(content) != "content" {
+		t.Errorf("read %q, %v", content, err)
+	}
+}
+
+// TestReplaceRefusesALongNameAtOnce: not only when all of the content is there.
+func TestReplaceRefusesALongNameAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	if replacement, err := Replace(openRoot(t, dir), strings.Repeat("x", 300)); !errors.Is(err, unix.ENAMETOOLONG) || replacement != nil {
+		t.Errorf("a file with a name of 300 bytes: %v", err)
+	}
+	if left := names(t, dir); len(left) != 0 {
+		t.Errorf("left in the directory: %q", left)
+	}
 }

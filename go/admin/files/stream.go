@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"io"
+	"os"
 )
 
 // streamBuffer is how much is read or written at once.
@@ -90,4 +91,35 @@ func (w *writer) Write(p []byte) (int, error) {
 		}
 	}
 	return written, nil
+}
+
+// Open opens what may be a pipe or a device, and fails once ctx ends, even while
+// it waits for somebody to open the pipe's other end. Opening it stays behind then
+// until somebody does or the process ends.
+func Open(ctx context.Context, path string, flag int) (*os.File, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	type result struct {
+		file *os.File
+		err  error
+	}
+	opened := make(chan result)
+	go func() {
+		file, err := os.OpenFile(path, flag, 0)
+		select {
+		case opened <- result{file, err}:
+		case <-ctx.Done():
+			if err == nil {
+				// Nothing was read from it or written to it.
+				_ = file.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-opened:
+		return r.file, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }

@@ -182,7 +182,7 @@ func (d *downloads) single(ctx context.Context, name, file string) error {
 // intoSpecial writes an object to what isn't a regular file, such as a named pipe,
 // and must not be replaced by one.
 func (d *downloads) intoSpecial(ctx context.Context, name, file string) error {
-	target, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	target, err := files.Open(ctx, file, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return err
 	}

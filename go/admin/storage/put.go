@@ -290,7 +290,7 @@ func fileSource(ctx context.Context, u upload) store.Source {
 		}
 	}
 	return store.Source{Name: u.name, Size: store.UnknownSize, Open: func() (io.ReadCloser, error) {
-		file, err := os.Open(u.path)
+		file, err := files.Open(ctx, u.path, os.O_RDONLY)
 		if err != nil {
 			return nil, err
 		}
