@@ -55,6 +55,13 @@ func Printable(name string) string {
 	return b.String()
 }
 
+// Line returns a message for people to read on one line. Much of it can come from
+// elsewhere: names of files, and what a location says.
+func Line(message string) string {
+	lines := strings.FieldsFunc(message, func(r rune) bool { return r == '\n' || r == '\r' })
+	return Printable(strings.Join(lines, "; "))
+}
+
 // needsEscape tells letters, signs and spaces from characters that control a
 // terminal or can't be seen.
 func needsEscape(r rune) bool {

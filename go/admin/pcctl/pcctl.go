@@ -63,8 +63,7 @@ func Run(ctx context.Context, env Env) int {
 
 // report prints an error on one line.
 func report(env Env, err error) {
-	line := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	fmt.Fprintf(env.Stderr, "pcctl: %s\n", line)
+	fmt.Fprintf(env.Stderr, "pcctl: %s\n", command.Line(err.Error()))
 }
 
 func run(ctx context.Context, env Env, secrets prompt.Secrets) error {

@@ -196,6 +196,22 @@ func TestWarningOfAnotherClustersHeader(t *testing.T) {
 	}
 }
 
+// TestMessagesHaveNothingThatATerminalActsOn: a location or a file's name could
+// otherwise draw over what is on it.
+func TestMessagesHaveNothingThatATerminalActsOn(t *testing.T) {
+	s := newSession(t)
+	s.want(1, "put", "x", "absent\x1b[2J\u202e")
+	s.wantStderr("pcctl: stat absent\\x1b[2J\\u202e: no such file or directory\n")
+	dir := filepath.Dir(s.file("a", "a"))
+	if err := os.Symlink("a", filepath.Join(dir, "link\nto\x1b")); err != nil {
+		t.Skip(err)
+	}
+	s.want(0, "put", "x", dir)
+	s.wantStderr("warning: " + dir + "/link\\nto\\x1b is a symbolic link: not stored\n")
+	s.want(1, "get", "x/a", "y\x1b", filepath.Join(dir, "out")+"/")
+	s.wantStderr("pcctl: y\\x1b: no such object\npcctl: 1 of 2 objects could not be fetched\n")
+}
+
 func TestCollection(t *testing.T) {
 	s := newSession(t)
 	s.want(0, "put", "a", s.file("a", "hello"))

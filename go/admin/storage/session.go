@@ -168,7 +168,7 @@ func (g *group) warnCorrupt(o *objects, bar *progress.Bar) {
 
 // warn prints a line that doesn't make the command fail.
 func (g *group) warn(format string, args ...any) {
-	fmt.Fprintf(g.env.Stderr, "warning: "+format+"\n", args...)
+	fmt.Fprintf(g.env.Stderr, "warning: %s\n", command.Line(fmt.Sprintf(format, args...)))
 }
 
 // bar returns a progress bar for the command.
@@ -198,5 +198,5 @@ func (f *failures) add(err error) {
 	f.mu.Lock()
 	f.count++
 	f.mu.Unlock()
-	f.bar.Print(func() { fmt.Fprintf(f.group.env.Stderr, "pcctl: %v\n", err) })
+	f.bar.Print(func() { fmt.Fprintf(f.group.env.Stderr, "pcctl: %s\n", command.Line(err.Error())) })
 }
