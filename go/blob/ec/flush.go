@@ -1,0 +1,163 @@
+package ec
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/ledger"
+)
+
+// retirers is how many blobs have their older versions dropped at once.
+const retirers = 8
+
+// Delete removes a blob; see blob.Location. It must reach every part: one that
+// misses it would bring a shard back.
+func (l *Location) Delete(ctx context.Context, name blob.Name) error {
+	if err := check(ctx, name); err != nil {
+		return err
+	}
+	unlock, err := l.names.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	l.mu.Lock()
+	l.deletes = true
+	delete(l.replaced, name)
+	l.mu.Unlock()
+	errs := l.each(func(_ int, part blob.Location) error { return part.Delete(ctx, name) })
+	return l.enough(ctx, errs, l.total, "shards deleted")
+}
+
+// Flush makes what was written and deleted outlast a power cut; see blob.Location.
+// A blob is durable once K+1 parts took it and flushed. Then it drops the versions
+// that were replaced.
+func (l *Location) Flush(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	covered, deletes := l.writes.Last(), l.deletes
+	replaced := l.replaced
+	l.replaced, l.deletes = map[blob.Name]versionID{}, false
+	l.mu.Unlock()
+
+	errs := l.each(func(_ int, part blob.Location) error { return part.Flush(ctx) })
+	flushed := ledger.Succeeded(errs)
+
+	l.mu.Lock()
+	durable := l.writes.Durable(flushed)
+	failed := durable < l.quorum() || deletes && flushed.Count() < l.total
+	if failed {
+		l.deletes = l.deletes || deletes
+		maps.Copy(replaced, l.replaced)
+		l.replaced = replaced
+	} else {
+		l.writes.Settle(covered)
+	}
+	l.mu.Unlock()
+	switch {
+	case failed && ctx.Err() != nil:
+		return ctx.Err()
+	case durable < l.quorum():
+		return l.failures(fmt.Sprintf("%d/%d shards flushed, need %d", durable, l.total, l.quorum()), l.withMissed(errs))
+	case failed:
+		return l.enough(ctx, errs, l.total, "parts flushed what was deleted")
+	}
+	l.retireAll(ctx, replaced, flushed)
+	return nil
+}
+
+// retireAll drops the versions that were replaced by those given. What it can't
+// drop stays until the blob is replaced again, or repaired.
+func (l *Location) retireAll(ctx context.Context, replaced map[blob.Name]versionID, flushed ledger.Places) {
+	work := make(chan blob.Name)
+	var wait sync.WaitGroup
+	for range min(retirers, len(replaced)) {
+		wait.Go(func() {
+			for name := range work {
+				l.retire(ctx, name, replaced[name], flushed)
+			}
+		})
+	}
+	for name := range replaced {
+		work <- name
+	}
+	close(work)
+	wait.Wait()
+}
+
+// retire drops what is behind a version at every part, if enough parts that have
+// been flushed have that version.
+func (l *Location) retire(ctx context.Context, name blob.Name, id versionID, flushed ledger.Places) {
+	unlock, err := l.names.lock(ctx, name)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	t, release, err := l.inspect(ctx, name)
+	if err != nil {
+		return
+	}
+	defer release()
+	v := t.version(id)
+	if v == nil || !v.durable(flushed, l.quorum()) {
+		return
+	}
+	l.each(func(i int, _ blob.Location) error {
+		if n := len(t.answers[i].records); n > 1 && t.answers[i].has(id) != nil {
+			return l.shorten(ctx, i, name, id)
+		}
+		return nil
+	})
+}
+
+// durable reports whether so many of the parts given have the version.
+func (v *version) durable(flushed ledger.Places, need int) bool {
+	n := 0
+	for _, part := range v.parts {
+		if part >= 0 && flushed[part] {
+			n++
+		}
+	}
+	return n >= need
+}
+
+// shorten has a part drop what is behind a version. It looks again just before:
+// others may be replacing the blob.
+func (l *Location) shorten(ctx context.Context, part int, name blob.Name, id versionID) error {
+	a, _ := l.ask(ctx, part, name, inspectLimit)
+	if a.state == tooLarge {
+		if err := l.memory.Acquire(ctx, largeMemory); err != nil {
+			return err
+		}
+		defer l.memory.Release(largeMemory)
+		a, _ = l.ask(ctx, part, name, maxSize)
+	}
+	var raws [][]byte
+	for i := range a.records {
+		raws = append(raws, a.records[i].raw)
+		if a.records[i].id == id && i < len(a.records)-1 {
+			return l.parts[part].Put(ctx, name, joinRecords(raws))
+		}
+	}
+	return nil
+}
+
+// withMissed returns the errors of a flush and, for the parts without one, why
+// they missed a write: a flush can fall short through those.
+func (l *Location) withMissed(errs []error) []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := slices.Clone(errs)
+	for i, err := range l.missed {
+		if all[i] == nil {
+			all[i] = err
+		}
+	}
+	return all
+}

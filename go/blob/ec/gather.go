@@ -1,0 +1,221 @@
+package ec
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/pace"
+)
+
+// plan says how many parts a read asks and when it has enough answers.
+type plan struct {
+	// agree is how many parts must have one version.
+	agree int
+	// answers is how many must have answered, so that any other version which
+	// can be put together would have been noticed.
+	answers int
+	// patient has parts waited for that don't answer, however long it takes.
+	patient bool
+}
+
+// planFor returns the plan of a read that may end early.
+func (l *Location) planFor(kind blob.Kind) plan {
+	if kind == blob.KindChunk {
+		// It has one version, and its reader can tell.
+		return plan{agree: l.data, answers: l.data}
+	}
+	return plan{agree: l.agreement(), answers: max(l.agreement(), l.total-l.data+1)}
+}
+
+// everything is the plan of a read that asks all parts.
+func (l *Location) everything() plan { return plan{agree: l.total + 1, answers: l.total} }
+
+// partLimit returns what a part may have, in bytes, of a blob of at most limit.
+func (l *Location) partLimit(limit int64) int64 {
+	limit = min(max(limit, 0), maxSize)
+	return maxRecords * (int64(l.headerSize()) + l.shardSize(limit) + modulus)
+}
+
+// reply is an answer on its way.
+type reply struct {
+	part   int
+	answer answer
+	memory []byte
+	took   time.Duration
+}
+
+// reading is a read of a blob's shards under way.
+type reading struct {
+	l       *Location
+	t       *tally
+	plan    plan
+	limit   int64
+	order   []int
+	asked   int
+	waiting map[int]bool
+	replies chan reply
+	memory  [][]byte
+}
+
+// gather asks parts for what they hold of a blob, those of the plan at first and
+// more when that isn't enough, or takes long. release is called when the records
+// aren't needed any more. The error is ctx's.
+func (l *Location) gather(ctx context.Context, name blob.Name, limit int64, p plan) (t *tally, release func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &reading{
+		l: l, t: newTally(l.layout, name, l.parts), plan: p, limit: limit,
+		order: l.pace.Order(), waiting: map[int]bool{}, replies: make(chan reply, l.total),
+	}
+	defer r.abandon(cancel)
+	r.ask(ctx, max(p.agree, p.answers))
+	timer := time.NewTimer(l.pace.Patience(r.waiting))
+	defer timer.Stop()
+	for len(r.waiting) > 0 && !r.settled() && !r.dispensable() {
+		select {
+		case got := <-r.replies:
+			r.take(got)
+			r.ask(ctx, r.lacking())
+			timer.Reset(l.pace.Patience(r.waiting))
+		case <-timer.C:
+			l.pace.Late(r.waiting)
+			r.ask(ctx, 1)
+			timer.Reset(l.pace.Patience(r.waiting))
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	return r.t, r.release, nil
+}
+
+// dispensable reports whether only parts are missing that are known to be late, and
+// the read can do without them. They count as unreachable then.
+func (r *reading) dispensable() bool {
+	if r.plan.patient {
+		return false
+	}
+	var late []int
+	for _, part := range r.order {
+		if r.t.answers[part].state != notAsked {
+			continue
+		}
+		if !r.l.pace.IsLate(part) {
+			return false
+		}
+		late = append(late, part)
+	}
+	best := r.t.best()
+	if best == nil || r.t.doubt(best) != nil {
+		return false
+	}
+	for _, part := range late {
+		r.t.answers[part] = answer{state: unreachable, err: pace.ErrLate}
+	}
+	return true
+}
+
+// ask asks up to n more parts.
+func (r *reading) ask(ctx context.Context, n int) {
+	for ; n > 0 && r.asked < len(r.order); n-- {
+		part := r.order[r.asked]
+		r.asked++
+		r.waiting[part] = true
+		go func() {
+			start := time.Now()
+			a, memory := r.l.ask(ctx, part, r.t.name, r.limit)
+			r.replies <- reply{part, a, memory, time.Since(start)}
+		}()
+	}
+}
+
+// take enters an answer.
+func (r *reading) take(got reply) {
+	delete(r.waiting, got.part)
+	r.l.pace.Answered(got.part, got.took, got.answer.state == unreachable)
+	r.t.add(got.part, got.answer)
+	if got.memory != nil {
+		r.memory = append(r.memory, got.memory)
+	}
+}
+
+// abandon ends what is still being asked for. Parts may take their time to notice.
+func (r *reading) abandon(cancel context.CancelFunc) {
+	if len(r.waiting) == 0 {
+		cancel()
+		return
+	}
+	leave := r.l.background.Enter(cancel)
+	cancel()
+	go func() {
+		defer leave()
+		for range len(r.waiting) {
+			<-r.replies
+		}
+	}()
+}
+
+// release gives the memory of the records back.
+func (r *reading) release() {
+	for _, memory := range r.memory {
+		r.l.shards.give(memory)
+	}
+	r.memory = nil
+}
+
+// settled reports whether the plan is fulfilled: enough parts answered, enough of
+// them have the newest version that any has, and their shards are intact. It is
+// when all were asked.
+func (r *reading) settled() bool {
+	if r.asked == len(r.order) && len(r.waiting) == 0 {
+		return true
+	}
+	v := r.t.newest()
+	if v == nil || v.count < r.plan.agree || r.t.definite() < r.plan.answers {
+		return false
+	}
+	r.t.check(v)
+	return v.count >= r.plan.agree
+}
+
+// lacking returns how many more parts to ask.
+func (r *reading) lacking() int {
+	have := 0
+	if v := r.t.newest(); v != nil {
+		have = v.count
+	}
+	lacking := max(r.plan.agree-have, r.plan.answers-r.t.definite()) - len(r.waiting)
+	if len(r.waiting) == 0 {
+		lacking = max(lacking, 1)
+	}
+	return lacking
+}
+
+// ask asks one part what it holds. memory is what the answer is in, if it came from
+// the pool.
+func (l *Location) ask(ctx context.Context, part int, name blob.Name, limit int64) (a answer, memory []byte) {
+	var buf []byte
+	if name.Kind == blob.KindChunk && limit <= wholeBlob {
+		memory = l.shards.take(int(int64(l.headerSize()) + l.shardSize(limit) + modulus))
+		buf = memory
+	}
+	data, err := l.parts[part].Get(ctx, name, buf, l.partLimit(limit))
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return answer{state: absent}, memory
+	case errors.Is(err, blob.ErrTooLarge):
+		return answer{state: tooLarge}, memory
+	case errors.Is(err, blob.ErrDamaged):
+		return answer{state: unusable, err: err}, memory
+	case err != nil:
+		return answer{state: unreachable, err: err}, memory
+	}
+	records, err := parseRecords(data, name, l.layout)
+	if err != nil {
+		return answer{state: unusable, err: err, length: len(data)}, memory
+	}
+	return answer{state: holding, records: records, length: len(data)}, memory
+}

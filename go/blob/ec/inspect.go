@@ -1,0 +1,74 @@
+package ec
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"powercloud.unidatum.com/go/blob"
+)
+
+// inspectLimit is the size of the blobs whose shards are kept in memory while a
+// blob is inspected, in bytes.
+const inspectLimit = wholeBlob
+
+// inspect asks every part for all that it holds of a blob, and compares each shard
+// with its sum. Large shards are read one after the other and not kept; fetch
+// reads them again. release is called when the records aren't needed any more.
+func (l *Location) inspect(ctx context.Context, name blob.Name) (t *tally, release func(), err error) {
+	all := l.everything()
+	all.patient = true
+	t, release, err = l.gather(ctx, name, inspectLimit, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	for part := range t.answers {
+		if t.answers[part].state != tooLarge {
+			continue
+		}
+		if err := l.memory.Acquire(ctx, largeMemory); err != nil {
+			release()
+			return nil, nil, err
+		}
+		l.inspectLarge(ctx, t, part)
+		l.memory.Release(largeMemory)
+	}
+	for _, v := range t.versions {
+		t.check(v)
+	}
+	return t, release, nil
+}
+
+// inspectLarge asks a part for large shards and keeps their headers only.
+func (l *Location) inspectLarge(ctx context.Context, t *tally, part int) {
+	a, _ := l.ask(ctx, part, t.name, maxSize)
+	t.add(part, a)
+	for i := range a.records {
+		t.checkPart(part, a.records[i].id)
+	}
+	for i := range t.answers[part].records {
+		r := &t.answers[part].records[i]
+		r.sums, r.raw, r.payload = slices.Clone(r.sums), nil, nil
+	}
+}
+
+// fetch returns these records of a part, as they are stored, reading again those
+// that inspect didn't keep.
+func (l *Location) fetch(ctx context.Context, t *tally, part int, records []record) ([][]byte, error) {
+	var raws [][]byte
+	var again *answer
+	for i := range records {
+		r := &records[i]
+		if r.raw == nil {
+			if again == nil {
+				a, _ := l.ask(ctx, part, t.name, maxSize)
+				again = &a
+			}
+			if r = again.has(r.id); r == nil {
+				return nil, errors.New("an earlier version of its shard has changed meanwhile")
+			}
+		}
+		raws = append(raws, r.raw)
+	}
+	return raws, nil
+}

@@ -1,0 +1,309 @@
+package ec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/ledger"
+)
+
+// aheadOfTime is how far a sequence may lie ahead of the clock of a writer that
+// nevertheless goes beyond it, though no other part vouches for it. A part that
+// makes up a version must not use up the sequences.
+const aheadOfTime = 24 * time.Hour
+
+const stored = "shards stored"
+
+// Put stores a blob; see blob.Location. It fails with a *PartsError unless K+1 parts
+// took their shards. What the others hold is then mended by reads, or repair.
+func (l *Location) Put(ctx context.Context, name blob.Name, data []byte) error {
+	if err := check(ctx, name); err != nil {
+		return err
+	}
+	if name.Kind == blob.KindChunk {
+		return l.putChunk(ctx, name, data, nil)
+	}
+	return l.replace(ctx, name, data)
+}
+
+// PutMissing stores the shards of a chunk that parts lack; see blob.Completer.
+func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
+	if err := check(ctx, name); err != nil {
+		return err
+	}
+	if name.Kind != blob.KindChunk {
+		return l.replace(ctx, name, data)
+	}
+	size := int64(len(data))
+	return l.putChunk(ctx, name, data, func(i int, part blob.Location) bool {
+		info, err := part.Stat(ctx, name)
+		// Whatever kept Stat from an answer, Put meets too and reports.
+		return err == nil && info.Size == l.recordSize(size, i)
+	})
+}
+
+// putChunk writes the shards of a chunk to all parts but those that have theirs
+// already. All shards of a chunk are the same whenever it is written, so a part can
+// be sent one whatever the others have.
+func (l *Location) putChunk(ctx context.Context, name blob.Name, data []byte, has func(int, blob.Location) bool) error {
+	var made *encoded
+	encode := sync.OnceValue(func() (err error) {
+		made, err = l.encode(name, 0, data)
+		return err
+	})
+	if has == nil {
+		if err := encode(); err != nil {
+			return err
+		}
+	}
+	errs := l.each(func(i int, part blob.Location) error {
+		if has != nil && has(i, part) {
+			return nil
+		}
+		if err := encode(); err != nil {
+			return err
+		}
+		return l.putRecord(ctx, made, i, nil)
+	})
+	if made != nil {
+		made.release()
+	}
+	return l.acknowledge(ctx, errs)
+}
+
+// putRecord sends a part its record, and behind it older ones.
+func (l *Location) putRecord(ctx context.Context, made *encoded, part int, older func() ([][]byte, error)) error {
+	if made.memory == nil {
+		weight := min(made.recordSize(made.size, part), largeMemory)
+		if err := l.memory.Acquire(ctx, weight); err != nil {
+			return err
+		}
+		defer l.memory.Release(weight)
+	}
+	raw, err := made.record(part)
+	if err != nil {
+		return err
+	}
+	raws := [][]byte{raw}
+	if older != nil {
+		behind, err := older()
+		if err != nil {
+			return err
+		}
+		raws = append(raws, behind...)
+	}
+	return l.parts[part].Put(ctx, made.name, joinRecords(raws))
+}
+
+// acknowledge enters a write of which errs says which parts took it.
+func (l *Location) acknowledge(ctx context.Context, errs []error) error {
+	if err := l.enough(ctx, errs, l.quorum(), stored); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, err := range errs {
+		if err != nil && l.missed[i] == nil {
+			l.missed[i] = err
+		}
+	}
+	l.writes.Add(ledger.Succeeded(errs))
+	return nil
+}
+
+// replace stores a version of a blob that is newer than any other, in front of the
+// one that is read now, which stays until Flush.
+func (l *Location) replace(ctx context.Context, name blob.Name, data []byte) error {
+	unlock, err := l.names.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	t, release, err := l.inspect(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	base, sequence := t.best(), l.nextSequence(t)
+	errs := l.settleBase(ctx, t, base)
+	made, err := l.encode(name, sequence, data)
+	if err != nil {
+		return err
+	}
+	defer made.release()
+	behind, kept := make([][]record, l.total), false
+	for i := range behind {
+		behind[i] = t.behind(i, base, sequence)
+		kept = kept || len(behind[i]) > 0
+	}
+	putErrs := l.each(func(i int, _ blob.Location) error {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		return l.putRecord(ctx, made, i, func() ([][]byte, error) { return l.fetch(ctx, t, i, behind[i]) })
+	})
+	if err := l.acknowledge(ctx, putErrs); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.replaced, name)
+	if kept {
+		l.noteReplaced(name, made.id())
+	}
+	return nil
+}
+
+// settleBase makes sure that the version which a new one is about to be put in
+// front of outlasts a power cut, if there is a doubt: what is behind it is dropped.
+// It returns the errors of the parts that can't be written to.
+func (l *Location) settleBase(ctx context.Context, t *tally, base *version) []error {
+	errs := make([]error, l.total)
+	for i := range t.answers {
+		if t.answers[i].state == unreachable {
+			errs[i] = t.answers[i].err
+		}
+	}
+	if base == nil || !base.stacked {
+		return errs
+	}
+	flushed := l.each(func(i int, part blob.Location) error {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		return part.Flush(ctx)
+	})
+	durable := 0
+	for _, part := range base.parts {
+		if part >= 0 && flushed[part] == nil {
+			durable++
+		}
+	}
+	if durable < l.data {
+		// Better no new version than the loss of the one there is.
+		for i := range flushed {
+			if flushed[i] == nil {
+				flushed[i] = errors.New("too few other parts can flush the earlier version")
+			}
+		}
+	}
+	return flushed
+}
+
+// nextSequence returns the sequence of a version that is to replace all that were
+// seen: the present time, or one more than the highest.
+func (l *Location) nextSequence(t *tally) uint64 {
+	now := uint64(max(l.now().UnixNano(), 1))
+	sequence := now
+	for _, v := range t.versions {
+		vouched := v.count >= l.agreement()
+		if vouched || v.sequence <= now+uint64(aheadOfTime) {
+			sequence = max(sequence, v.sequence+1)
+		}
+	}
+	return min(sequence, maxSequence)
+}
+
+// behind returns the records that stay behind a new version at a part: the one that
+// is read now, and the newest of those that may be about to replace it.
+func (t *tally) behind(part int, base *version, sequence uint64) []record {
+	var kept []record
+	for _, r := range t.answers[part].records {
+		if r.sequence >= sequence {
+			continue // Made up: a sequence from a day after tomorrow.
+		}
+		isBase := base != nil && r.id == base.id
+		isNewer := base == nil || newer(r.sequence, r.id, base.sequence, base.id)
+		switch {
+		case isBase:
+			return append(kept[:min(len(kept), 1)], r)
+		case isNewer && len(kept) < maxRecords-1:
+			kept = append(kept, r)
+		}
+	}
+	return kept[:min(len(kept), maxRecords-1)]
+}
+
+// mostReplaced bounds the blobs whose older versions a flush drops. It is more than
+// any writer replaces before it flushes; what is beyond it, repair drops.
+const mostReplaced = 8192
+
+// noteReplaced enters a blob whose older version is to be dropped once the new one
+// has been flushed. l.mu is held.
+func (l *Location) noteReplaced(name blob.Name, id versionID) {
+	if _, known := l.replaced[name]; known || len(l.replaced) < mostReplaced {
+		l.replaced[name] = id
+	}
+}
+
+// manyReplaced reports whether it is time for a flush.
+func (l *Location) manyReplaced() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.replaced) >= mostReplaced/2
+}
+
+// Create stores a blob where there is none; see blob.Creator. The parts are asked
+// one after the other, so that of several who try at once, all meet at the first.
+func (l *Location) Create(ctx context.Context, name blob.Name, data []byte) error {
+	if err := check(ctx, name); err != nil {
+		return err
+	}
+	unlock, err := l.names.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	sequence := uint64(0)
+	if name.Kind != blob.KindChunk {
+		sequence = l.nextSequence(newTally(l.layout, name, l.parts))
+	}
+	made, err := l.encode(name, sequence, data)
+	if err != nil {
+		return err
+	}
+	defer made.release()
+	errs := make([]error, l.total)
+	for i, part := range l.parts {
+		if errs[i] = l.createAt(ctx, part, made, i); errors.Is(errs[i], blob.ErrExists) {
+			return l.uncreate(ctx, made, errs[:i], blob.ErrExists)
+		}
+	}
+	// A majority, so that no two succeed when they don't meet at some part.
+	err = l.enough(ctx, errs, max(l.quorum(), l.total/2+1), stored)
+	if err != nil {
+		return l.uncreate(ctx, made, errs, err)
+	}
+	return l.acknowledge(ctx, errs)
+}
+
+func (l *Location) createAt(ctx context.Context, part blob.Location, made *encoded, index int) error {
+	raw, err := made.record(index)
+	if err != nil {
+		return err
+	}
+	return blob.Create(ctx, part, made.name, raw)
+}
+
+// uncreate takes back what was created at the parts without an error, and returns
+// why.
+func (l *Location) uncreate(ctx context.Context, made *encoded, errs []error, why error) error {
+	ctx = context.WithoutCancel(ctx)
+	for i, err := range errs {
+		if err != nil {
+			continue
+		}
+		a, _ := l.ask(ctx, i, made.name, made.size)
+		if a.has(made.id()) == nil {
+			continue
+		}
+		if err := l.parts[i].Delete(ctx, made.name); err != nil {
+			return fmt.Errorf("%w; and its shard could not be removed from %s again: %w", why, l.parts[i], err)
+		}
+	}
+	return why
+}
