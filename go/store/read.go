@@ -79,7 +79,7 @@ func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buff
 		}
 		return err
 	}
-	if _, err := s.set.Get(ctx, s.chunks.Name(ref), buffer.sealed, int64(chunk.MaxBlob), verify); err != nil {
+	if err := s.set.Get(ctx, s.chunks.Name(ref), int64(chunk.MaxBlob), verify); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			return nil, ctxErr
 		}

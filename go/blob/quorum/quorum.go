@@ -1,16 +1,22 @@
 // Package quorum keeps blobs at several locations at once: a write succeeds when
 // enough of them took it, a read tries them until one serves an authentic copy.
 //
-// Every call waits for all the locations it asked, so that a command that ends
-// leaves none of them half written; no goroutine outlives its call.
+// A write waits for all the locations, so that a command that ends leaves none of
+// them half written. A read doesn't wait for a location that stalls when another
+// can serve. What such a location is still being asked, and what locations do beside
+// their calls, Close waits for.
 package quorum
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/background"
+	"powercloud.unidatum.com/go/blob/ledger"
+	"powercloud.unidatum.com/go/blob/pace"
 )
 
 // Set is several locations that hold the same blobs. Its methods may be called
@@ -19,14 +25,19 @@ type Set struct {
 	locations []blob.Location
 	quorum    int
 
+	// pace has the locations that are down or slow read last, so that they cost
+	// their timeout once and not once a blob.
+	pace *pace.Pace
+	// hedged says that also what all locations are asked is done without one
+	// that stalls.
+	hedged     bool
+	background *background.Tasks
+	memory     memory
+
 	mu sync.Mutex
-	// unreachable marks the locations that could not answer a read. They are
-	// read last, so that one that is down costs its timeout once and not once a
-	// blob.
-	unreachable []bool
 	// missed holds, by location, the first error of a write that it missed.
 	missed []error
-	writes ledger
+	writes ledger.Ledger
 	// corrupt marks the locations of which a read had to pass over a corrupt copy.
 	corrupt []bool
 }
@@ -46,13 +57,24 @@ func New(locations []blob.Location, quorum int) (*Set, error) {
 		return nil, fmt.Errorf("a quorum of %d is not possible with %d locations: it must be 1 to %d", quorum, n, n)
 	}
 	return &Set{
-		locations:   slices.Clone(locations),
-		quorum:      quorum,
-		unreachable: make([]bool, n),
-		missed:      make([]error, n),
-		corrupt:     make([]bool, n),
+		locations:  slices.Clone(locations),
+		quorum:     quorum,
+		pace:       pace.New(n),
+		background: background.New(0),
+		memory:     newMemory(),
+		missed:     make([]error, n),
+		corrupt:    make([]bool, n),
 	}, nil
 }
+
+// Hedge has GetEach do without locations that stall, once so many have answered
+// that the newest version of what a majority took is among the answers. It is for
+// those who read an object or write one, not for those who compare locations. It is
+// called before the set is used.
+func (s *Set) Hedge() { s.hedged = true }
+
+// Hedged reports whether Hedge was called.
+func (s *Set) Hedged() bool { return s.hedged }
 
 // Locations returns the set's locations in the order given to New.
 func (s *Set) Locations() []blob.Location { return slices.Clone(s.locations) }
@@ -60,13 +82,40 @@ func (s *Set) Locations() []blob.Location { return slices.Clone(s.locations) }
 // Quorum returns how many locations must accept a write.
 func (s *Set) Quorum() int { return s.quorum }
 
-// Missed returns the locations that missed a write during the set's life, each
-// with the first reason, in the locations' order. Writes that reached their
-// quorum all the same succeeded; such a location needs a repair.
+// Close waits for what locations are still being asked, though nobody needs the
+// answer any more, and has them finish what they go on with behind the calls that
+// began it; see blob.Closer. It returns those that can't.
+func (s *Set) Close(ctx context.Context) []Failure {
+	s.background.Wait(ctx)
+	return s.failures(s.each(func(_ int, location blob.Location) error {
+		if closer, ok := location.(blob.Closer); ok {
+			return closer.Close(ctx)
+		}
+		return nil
+	}))
+}
+
+// Missed returns the locations, and the parts of locations, that missed a write
+// during the set's life, each with the first reason, in the locations' order.
+// Writes that reached their quorum all the same succeeded; such a location needs a
+// repair.
 func (s *Set) Missed() []Failure {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failures(s.missed)
+	missed := slices.Clone(s.missed)
+	s.mu.Unlock()
+	var failures []Failure
+	for i, location := range s.locations {
+		if missed[i] != nil {
+			failures = append(failures, Failure{location, missed[i]})
+			continue
+		}
+		if healer, ok := location.(blob.Healer); ok {
+			for _, part := range healer.Missed() {
+				failures = append(failures, Failure{part.Part, part.Err})
+			}
+		}
+	}
+	return failures
 }
 
 // failures pairs the errors that are not nil with their locations.

@@ -145,7 +145,7 @@ func TestCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var errs []error
 		go func() {
-			_, getErr := set.Get(ctx, name, nil, limit, accept)
+			getErr := set.Get(ctx, name, limit, accept)
 			errs = []error{set.Put(ctx, name, nil), set.PutMissing(ctx, name, nil), set.Flush(ctx), getErr}
 		}()
 		synctest.Wait()
@@ -167,26 +167,20 @@ func TestCancelled(t *testing.T) {
 
 func TestGet(t *testing.T) {
 	set, at := three(t, 0)
-	if _, err := set.Get(t.Context(), name, nil, limit, accept); err != blob.ErrNotFound {
+	if err := set.Get(t.Context(), name, limit, accept); err != blob.ErrNotFound {
 		t.Errorf("Get of an absent blob: %v", err)
 	}
 	if err := set.Put(t.Context(), name, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
-	verify := func(data []byte) error {
-		if string(data) != "data" {
-			clear(data)
-			return errors.New("altered")
-		}
-		return nil
-	}
 	get := func() error {
-		buf := make([]byte, 0, 10)
-		got, err := set.Get(t.Context(), name, buf, limit, verify)
-		if err == nil && (string(got) != "data" || &got[0] != &buf[:1][0]) {
-			t.Errorf("Get returns %q, in other memory or not", got)
-		}
-		return err
+		return set.Get(t.Context(), name, limit, func(data []byte) error {
+			if string(data) != "data" {
+				clear(data)
+				return errors.New("altered")
+			}
+			return nil
+		})
 	}
 	at[0].Corrupt()
 	at[1].Truncate()
@@ -220,7 +214,7 @@ func TestGetVerifyNotFound(t *testing.T) {
 	if err := set.Put(t.Context(), name, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err := set.Get(t.Context(), name, nil, limit, func([]byte) error { return blob.ErrNotFound })
+	err := set.Get(t.Context(), name, limit, func([]byte) error { return blob.ErrNotFound })
 	var failed *quorum.ReadError
 	if !errors.As(err, &failed) || len(failed.Failures) != 3 {
 		t.Errorf("Get: %v", err)
@@ -234,7 +228,7 @@ func TestGetTriesFailedLocationsLast(t *testing.T) {
 	}
 	get := func() {
 		t.Helper()
-		if _, err := set.Get(t.Context(), name, nil, limit, accept); err != nil {
+		if err := set.Get(t.Context(), name, limit, accept); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -266,7 +260,7 @@ func TestGetEach(t *testing.T) {
 	if err := errors.Join(at[0].Put(t.Context(), name, []byte("one")), at[1].Put(t.Context(), name, bytes.Repeat([]byte("x"), 20))); err != nil {
 		t.Fatal(err)
 	}
-	replies := set.GetEach(t.Context(), name, 10)
+	replies := set.GetEach(t.Context(), name, 10, nil)
 	if len(replies) != 3 || string(replies[0].Data) != "one" || replies[0].Err != nil ||
 		!errors.Is(replies[1].Err, blob.ErrTooLarge) || !errors.Is(replies[2].Err, blob.ErrNotFound) {
 		t.Errorf("GetEach = %+v", replies)
@@ -420,14 +414,14 @@ func TestCorrupt(t *testing.T) {
 		}, "./a "},
 	} {
 		set, at := three(t, 0)
-		if _, err := set.Get(t.Context(), name, nil, limit, verify); !errors.Is(err, blob.ErrNotFound) || len(set.Corrupt()) != 0 {
+		if err := set.Get(t.Context(), name, limit, verify); !errors.Is(err, blob.ErrNotFound) || len(set.Corrupt()) != 0 {
 			t.Errorf("a blob that nobody has is corrupt: %v, %v", set.Corrupt(), err)
 		}
 		if err := at[2].Put(t.Context(), name, []byte("data")); err != nil {
 			t.Fatal(err)
 		}
 		c.spoil(set, at)
-		if _, err := set.Get(t.Context(), name, nil, limit, verify); err != nil {
+		if err := set.Get(t.Context(), name, limit, verify); err != nil {
 			t.Fatal(err)
 		}
 		got := ""

@@ -4,78 +4,188 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"powercloud.unidatum.com/go/blob"
 )
 
-// Get reads the blob from one location after another until a copy passes
-// verify, into buf's memory when its capacity is enough. verify may change the
-// bytes in place. Locations are tried in the order given to New, those last that
-// could not answer an earlier read.
+// Get reads the blob from one location after another until use returns nil for a
+// copy. use may change the bytes in place, and keeps nothing of them. Locations are
+// tried in the order given to New, those last that could not answer an earlier read
+// or were slow to. When one takes much longer than it usually does, the next one is
+// asked as well, and the first authentic copy counts.
 //
 // It returns ErrNotFound only when every location answered that it has no such
 // blob. When some failed, by not answering or with a copy that doesn't pass, it
 // returns a *ReadError that names each of them, or ctx's error once ctx is done.
-func (s *Set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64, verify func([]byte) error) ([]byte, error) {
-	errs := make([]error, len(s.locations))
-	var corrupt []int
-	absent := 0
-	for _, i := range s.order() {
-		data, err := s.locations[i].Get(ctx, name, buf, limit)
-		if ctxErr := ctx.Err(); err != nil && ctxErr != nil {
-			return nil, ctxErr
-		}
-		s.noteAnswer(i, err)
-		switch {
-		case errors.Is(err, blob.ErrNotFound):
-			absent++
-			continue
-		case err != nil:
-			errs[i] = err
-			if blob.Unusable(err) {
-				corrupt = append(corrupt, i)
-			}
-			continue
-		}
-		if errs[i] = verify(data); errs[i] == nil {
-			for _, i := range corrupt {
-				s.NoteCorrupt(i)
-			}
-			return data, nil
-		}
-		corrupt = append(corrupt, i)
-		// The next copy can use the memory of this one.
-		if cap(data) > cap(buf) {
-			buf = data
-		}
+func (s *Set) Get(ctx context.Context, name blob.Name, limit int64, use func([]byte) error) error {
+	r := &reading{set: s, name: name, limit: limit, order: s.pace.Order(), errs: make([]error, len(s.locations))}
+	if len(s.locations) == 1 {
+		r.enter(r.get(ctx, 0, use))
+		return r.result(ctx)
 	}
-	if absent == len(s.locations) {
-		return nil, blob.ErrNotFound
-	}
-	return nil, &ReadError{Name: name, Absent: absent, Failures: s.failures(errs)}
+	r.offers, r.answers = make(chan offer), make(chan answer, len(s.locations))
+	ctx, cancel := context.WithCancel(ctx)
+	defer r.abandon(cancel)
+	return r.run(ctx, use)
 }
 
-// order returns the locations' indices in the order to read them.
-func (s *Set) order() []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	order := make([]int, 0, len(s.locations))
-	for _, down := range []bool{false, true} {
-		for i := range s.locations {
-			if s.unreachable[i] == down {
-				order = append(order, i)
-			}
-		}
-	}
-	return order
+// reading is a Get at work.
+type reading struct {
+	set     *Set
+	name    blob.Name
+	limit   int64
+	order   []int
+	asked   int
+	waiting map[int]bool
+	// offers are copies that are to be judged, one at a time.
+	offers  chan offer
+	answers chan answer
+
+	found   bool
+	absent  int
+	errs    []error
+	corrupt []int
 }
 
-// noteAnswer remembers whether a location answered.
-func (s *Set) noteAnswer(i int, err error) {
-	answered := err == nil || errors.Is(err, blob.ErrNotFound) || blob.Unusable(err)
-	s.mu.Lock()
-	s.unreachable[i] = !answered
-	s.mu.Unlock()
+// offer is a copy whose reader says whether it will do.
+type offer struct {
+	data    []byte
+	verdict chan<- error
+}
+
+// answer is what became of asking one location.
+type answer struct {
+	index int
+	err   error
+	// refused says that err is the verdict on the location's copy.
+	refused bool
+	took    time.Duration
+}
+
+// errServed is the verdict on a copy that comes after one that was good.
+var errServed = errors.New("another copy was used")
+
+// run asks locations until one has served, or none is left.
+func (r *reading) run(ctx context.Context, use func([]byte) error) error {
+	r.waiting = map[int]bool{}
+	r.ask(ctx)
+	timer := time.NewTimer(r.set.pace.Patience(r.waiting))
+	defer timer.Stop()
+	for len(r.waiting) > 0 && !r.found {
+		select {
+		case o := <-r.offers:
+			o.verdict <- use(o.data)
+		case a := <-r.answers:
+			delete(r.waiting, a.index)
+			r.enter(a)
+			if !r.found && len(r.waiting) == 0 {
+				r.ask(ctx)
+			}
+			timer.Reset(r.set.pace.Patience(r.waiting))
+		case <-timer.C:
+			r.set.pace.Late(r.waiting)
+			r.ask(ctx)
+			timer.Reset(r.set.pace.Patience(r.waiting))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return r.result(ctx)
+}
+
+// ask asks one more location, if there is one.
+func (r *reading) ask(ctx context.Context) {
+	if r.asked == len(r.order) {
+		return
+	}
+	i := r.order[r.asked]
+	r.asked++
+	r.waiting[i] = true
+	go func() {
+		r.answers <- r.get(ctx, i, func(data []byte) error {
+			verdict := make(chan error, 1)
+			select {
+			case r.offers <- offer{data, verdict}:
+				return <-verdict
+			case <-ctx.Done():
+				return errServed
+			}
+		})
+	}()
+}
+
+// get asks one location.
+func (r *reading) get(ctx context.Context, i int, use func([]byte) error) answer {
+	a := answer{index: i}
+	start := time.Now()
+	memory := r.set.memory.take(r.limit)
+	defer r.set.memory.give(memory)
+	_, a.err = blob.GetAccepted(ctx, r.set.locations[i], r.name, memory, r.limit, func(data []byte) error {
+		err := use(data)
+		a.refused = err != nil
+		return err
+	})
+	a.took = time.Since(start)
+	return a
+}
+
+// enter enters what became of asking a location.
+func (r *reading) enter(a answer) {
+	// What the verdict was says nothing about whether the location answered.
+	failed := !a.refused && !answered(a.err)
+	if !errors.Is(a.err, context.Canceled) {
+		r.set.pace.Answered(a.index, a.took, failed)
+	}
+	switch {
+	case a.err == nil:
+		r.found = true
+	case !a.refused && errors.Is(a.err, blob.ErrNotFound):
+		r.absent++
+	default:
+		r.errs[a.index] = a.err
+		if a.refused || blob.Unusable(a.err) {
+			r.corrupt = append(r.corrupt, a.index)
+		}
+	}
+}
+
+// result returns what Get returns.
+func (r *reading) result(ctx context.Context) error {
+	switch err := ctx.Err(); {
+	case r.found:
+		for _, i := range r.corrupt {
+			r.set.NoteCorrupt(i)
+		}
+		return nil
+	case err != nil:
+		return err
+	case r.absent == len(r.set.locations):
+		return blob.ErrNotFound
+	}
+	return &ReadError{Name: r.name, Absent: r.absent, Failures: r.set.failures(r.errs)}
+}
+
+// abandon ends what locations are still being asked. They may take their time to
+// notice.
+func (r *reading) abandon(cancel context.CancelFunc) {
+	if len(r.waiting) == 0 {
+		cancel()
+		return
+	}
+	leave := r.set.background.Enter(cancel)
+	cancel()
+	go func() {
+		defer leave()
+		for range len(r.waiting) {
+			<-r.answers
+		}
+	}()
+}
+
+// answered reports whether an error of a location is an answer.
+func answered(err error) bool {
+	return err == nil || errors.Is(err, blob.ErrNotFound) || blob.Unusable(err)
 }
 
 // Reply is one location's answer to GetEach: its copy, which nobody has
@@ -87,21 +197,54 @@ type Reply struct {
 }
 
 // GetEach reads the blob from every location at once and returns their answers
-// in the order given to New.
-func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64) []Reply {
-	replies := make([]Reply, len(s.locations))
-	errs := s.each(func(i int, location blob.Location) error {
-		data, err := location.Get(ctx, name, nil, limit)
-		replies[i] = Reply{Location: location, Data: data, Err: err}
-		return err
-	})
-	for i, err := range errs {
-		if ctx.Err() == nil {
-			s.noteAnswer(i, err)
-		}
+// in the order given to New. If the set is hedged, the answer of a location that
+// stalls is pace.ErrLate.
+//
+// accept returns nil if what the location with index i has is authentic, for a
+// location that may have several answers; see blob.Chooser. It is called by several
+// goroutines, and may be nil. A location that has nothing acceptable answers with
+// accept's error, which is then blob.ErrDamaged as well. Of what accept notes for a
+// location, only that of one whose answer has no error may be read.
+func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64, accept func(i int, data []byte) error) []Reply {
+	if s.hedged && len(s.locations) > 1 {
+		return s.getMost(ctx, name, limit, accept)
 	}
+	replies := make([]Reply, len(s.locations))
+	s.each(func(i int, _ blob.Location) error {
+		replies[i] = s.getOne(ctx, i, name, limit, accept)
+		return nil
+	})
 	return replies
 }
+
+// getOne asks one location.
+func (s *Set) getOne(ctx context.Context, i int, name blob.Name, limit int64, accept func(i int, data []byte) error) Reply {
+	location := s.locations[i]
+	reply := Reply{Location: location}
+	start := time.Now()
+	if accept == nil {
+		reply.Data, reply.Err = location.Get(ctx, name, nil, limit)
+	} else {
+		reply.Data, reply.Err = blob.GetAccepted(ctx, location, name, nil, limit, func(data []byte) error {
+			if err := accept(i, data); err != nil {
+				return refusal{err}
+			}
+			return nil
+		})
+	}
+	if ctx.Err() == nil {
+		s.pace.Answered(i, time.Since(start), !answered(reply.Err))
+	}
+	return reply
+}
+
+// refusal is an error of accept.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// Is has a refused copy count as a damaged one.
+func (r refusal) Is(target error) bool { return target == blob.ErrDamaged }
 
 // Lacking asks every location at once and counts those that answer that they have
 // no blob of that name and size.

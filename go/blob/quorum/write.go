@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/ledger"
 )
 
 // Put writes the blob to every location at once and waits for all of them. It
@@ -20,12 +21,7 @@ func (s *Set) Put(ctx context.Context, name blob.Name, data []byte) error {
 // blob's content.
 func (s *Set) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
 	return s.put(ctx, func(_ int, location blob.Location) error {
-		info, err := location.Stat(ctx, name)
-		if err == nil && info.Size == int64(len(data)) {
-			return nil
-		}
-		// Whatever kept Stat from an answer, Put meets too and reports.
-		return location.Put(ctx, name, data)
+		return blob.PutMissing(ctx, location, name, data)
 	})
 }
 
@@ -34,11 +30,11 @@ func (s *Set) put(ctx context.Context, step func(int, blob.Location) error) erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteMissed(ctx, errs)
-	took := succeeded(errs)
-	if err := s.enough(ctx, took.count(), errs); err != nil {
+	took := ledger.Succeeded(errs)
+	if err := s.enough(ctx, took.Count(), errs); err != nil {
 		return err
 	}
-	s.writes.add(took)
+	s.writes.Add(took)
 	return nil
 }
 
@@ -49,14 +45,14 @@ func (s *Set) put(ctx context.Context, step func(int, blob.Location) error) erro
 // an error like Put's, whose count is that of the blob with the fewest.
 func (s *Set) Flush(ctx context.Context) error {
 	s.mu.Lock()
-	covered := s.writes.last
+	covered := s.writes.Last()
 	s.mu.Unlock()
 	errs := s.each(func(_ int, location blob.Location) error { return location.Flush(ctx) })
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteMissed(ctx, errs)
-	durable := s.writes.durable(succeeded(errs))
+	durable := s.writes.Durable(ledger.Succeeded(errs))
 	for i, err := range s.missed {
 		// A flush can fall short through a location that flushed but had missed
 		// the write: that is part of the reason.
@@ -67,7 +63,7 @@ func (s *Set) Flush(ctx context.Context) error {
 	if err := s.enough(ctx, durable, errs); err != nil {
 		return err
 	}
-	s.writes.settle(covered)
+	s.writes.Settle(covered)
 	return nil
 }
 

@@ -103,16 +103,24 @@ type Listing struct {
 // the two: that neither lists it says nothing then.
 func (l *Listing) Same(earlier *Listing) bool { return slices.Equal(l.stored, earlier.stored) }
 
+// records returns the record of every location.
+func (k *Keeper) records(ctx context.Context) []quorum.Reply {
+	return k.set.GetEach(ctx, k.name, maxBlob, func(_ int, data []byte) error {
+		_, err := k.open(data)
+		return err
+	})
+}
+
 // Listed reads the records.
 func (k *Keeper) Listed(ctx context.Context) (*Listing, error) {
-	return k.listed(k.set.GetEach(ctx, k.name, maxBlob)), ctx.Err()
+	return k.listed(k.records(ctx)), ctx.Err()
 }
 
 // ListedAtQuorum is Listed for the last look before a write is acknowledged.
 // When fewer locations answer than a write needs, it fails as the write would:
 // who can't see the record can't know what a collector is deleting.
 func (k *Keeper) ListedAtQuorum(ctx context.Context) (*Listing, error) {
-	replies := k.set.GetEach(ctx, k.name, maxBlob)
+	replies := k.records(ctx)
 	if err := k.enough(ctx, replies); err != nil {
 		return nil, err
 	}
@@ -164,7 +172,7 @@ func unanswered(err error) bool {
 // agree on; one that can't be read is an error.
 func (k *Keeper) Agreed(ctx context.Context) (*Record, error) {
 	var agreed *Record
-	for _, reply := range k.set.GetEach(ctx, k.name, maxBlob) {
+	for _, reply := range k.records(ctx) {
 		if unanswered(reply.Err) {
 			return nil, fmt.Errorf("reading the grace record at %s: %w", reply.Location, reply.Err)
 		}

@@ -58,7 +58,7 @@ func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
 // that fails authentication is passed over.
 func (k *Keeper) Listed(ctx context.Context) (Blobs, error) {
 	listed := Blobs{}
-	for _, reply := range k.set.GetEach(ctx, k.sealer.Name(), maxBlob) {
+	for _, reply := range k.set.GetEach(ctx, k.sealer.Name(), maxBlob, nil) {
 		if reply.Err != nil {
 			continue
 		}

@@ -55,13 +55,22 @@ func (f *Finder) Find(ctx context.Context, name blob.Name) Result {
 func (f *Finder) Visit(ctx context.Context, name blob.Name, use func(Result)) {
 	found := finding{sealer: f.sealer, name: name}
 	var larger []int
-	for i, reply := range f.set.GetEach(ctx, name, smallManifest) {
+	opened := make([]*manifest.Manifest, len(f.set.Locations()))
+	replies := f.set.GetEach(ctx, name, smallManifest, func(i int, data []byte) (err error) {
+		opened[i], err = f.sealer.Open(name, data)
+		return err
+	})
+	for i, reply := range replies {
 		found.copies = append(found.copies, Copy{Location: reply.Location})
 		if errors.Is(reply.Err, blob.ErrTooLarge) {
 			larger = append(larger, i)
 			continue
 		}
-		found.answered(i, reply.Data, reply.Err)
+		var m *manifest.Manifest
+		if reply.Err == nil {
+			m = opened[i]
+		}
+		found.answered(i, m, reply.Data, reply.Err)
 	}
 	var held int64
 	defer func() { f.memory.Release(held) }()
@@ -123,35 +132,35 @@ func (f *finding) readLarger(ctx context.Context, locations []int, limit int64) 
 	var larger []int
 	var spare []byte
 	for _, i := range locations {
-		data, err := f.copies[i].Location.Get(ctx, f.name, spare, limit)
+		var opened *manifest.Manifest
+		data, err := blob.GetAccepted(ctx, f.copies[i].Location, f.name, spare, limit, func(data []byte) (err error) {
+			opened, err = f.sealer.Open(f.name, data)
+			return err
+		})
 		if errors.Is(err, blob.ErrTooLarge) {
 			larger = append(larger, i)
 			continue
 		}
-		spare = f.answered(i, data, err)
+		spare = f.answered(i, opened, data, err)
 	}
 	return larger
 }
 
-// answered enters the answer of the location with index i. It returns the memory
-// of a copy that is not needed any more.
-func (f *finding) answered(i int, data []byte, err error) []byte {
+// answered enters the answer of the location with index i: a manifest and its
+// sealed form, or an error. It returns the memory of a copy that is not needed any
+// more.
+func (f *finding) answered(i int, m *manifest.Manifest, data []byte, err error) []byte {
 	found := &f.copies[i]
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		found.State = Missing
 		return nil
-	case errors.Is(err, blob.ErrDamaged):
+	case errors.Is(err, blob.ErrDamaged), errors.Is(err, manifest.ErrCorrupt):
 		found.State, found.Err = Corrupt, err
 		return nil
 	case err != nil:
 		found.State, found.Err = Unreachable, err
 		return nil
-	}
-	m, err := f.sealer.Open(f.name, data)
-	if err != nil {
-		found.State, found.Err = Corrupt, err
-		return data
 	}
 	found.State, found.Version = Current, m.Version
 	if f.newest != nil && m.Version.Compare(f.newest.Version) <= 0 {

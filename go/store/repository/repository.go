@@ -66,13 +66,14 @@ type Location struct {
 type Headers struct {
 	locations []*Location
 	quorum    int
+	hedged    bool
 }
 
 // Read reads the key header at every location of a set. It fails with
 // ErrNotInitialized when all answered and none has one.
 func Read(ctx context.Context, set *quorum.Set) (*Headers, error) {
-	h := &Headers{quorum: set.Quorum()}
-	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
+	h := &Headers{quorum: set.Quorum(), hedged: set.Hedged()}
+	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader, nil) {
 		location := &Location{Location: reply.Location, raw: reply.Data}
 		h.locations = append(h.locations, location)
 		switch {
@@ -270,6 +271,9 @@ func (h *Headers) repository(chosen *Location, root *keys.Root) (*Repository, er
 	set, err := quorum.New(members, h.quorum)
 	if err != nil {
 		return nil, err
+	}
+	if h.hedged {
+		set.Hedge()
 	}
 	r.Set = set
 	return r, nil
