@@ -9,6 +9,7 @@ import (
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/admin/progress"
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/repair"
 	"powercloud.unidatum.com/go/store/repository"
 )
@@ -18,7 +19,9 @@ With --json: {"objects": N, "deleted": N, "chunks_in_use": N,
 "chunks_unreferenced": N, "locations": [{"location": LOC, "blobs": N,
 "missing": N, "stale": N, "corrupt": N, "repaired": N, "status": STATUS},
 ...], "damaged": [NAME, ...], "different_header": [LOC, ...]}, with the table's
-STATUS.`
+STATUS. An erasure-coded set has "parts": [{"part": LOC, "missing": N,
+"stale": N, "corrupt": N, "repaired": N, "error": TEXT}, ...] as well, which
+counts shards.`
 
 func verifyFlag() cli.Flag {
 	return &cli.BoolFlag{
@@ -90,16 +93,28 @@ type locationResult struct {
 	Corrupt  int    `json:"corrupt"`
 	Repaired int    `json:"repaired"`
 	Status   string `json:"status"`
+	// Parts are those of an erasure-coded set.
+	Parts []partResult `json:"parts,omitempty"`
+}
+
+type partResult struct {
+	Part     string `json:"part"`
+	Missing  int    `json:"missing"`
+	Stale    int    `json:"stale"`
+	Corrupt  int    `json:"corrupt"`
+	Repaired int    `json:"repaired"`
+	Error    string `json:"error,omitempty"`
 }
 
 // compare checks or repairs, and prints the report.
 func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit progress.Unit,
 	run func(context.Context, *repository.Repository, repair.Options) (*repair.Report, error)) error {
-	repo, _, err := g.unlock(ctx, cmd)
+	// What the report doesn't count isn't changed either.
+	repo, _, err := g.unlock(blob.ReadOnly(ctx), cmd, waitForAll)
 	if err != nil {
 		return err
 	}
-	defer repo.Root.Wipe()
+	defer g.leave(ctx, repo)
 	bar := g.bar(work, unit)
 	report, err := run(ctx, repo, repair.Options{
 		Verify: cmd.Bool("verify"), Progress: bar, Random: g.env.Rand,
@@ -164,10 +179,22 @@ func newReportResult(report *repair.Report) reportResult {
 		DifferentHeader: append([]string{}, report.Foreign...),
 	}
 	for _, l := range report.Locations {
-		result.Locations = append(result.Locations, locationResult{
+		row := locationResult{
 			Location: l.Location, Blobs: l.Blobs, Missing: l.Missing, Stale: l.Stale,
 			Corrupt: l.Corrupt, Repaired: l.Repaired, Status: l.Status(),
-		})
+		}
+		for _, p := range l.Parts {
+			row.Parts = append(row.Parts, newPartResult(p))
+		}
+		result.Locations = append(result.Locations, row)
+	}
+	return result
+}
+
+func newPartResult(p blob.PartHealth) partResult {
+	result := partResult{Part: p.Part, Missing: p.Missing, Stale: p.Stale, Corrupt: p.Corrupt, Repaired: p.Repaired}
+	if p.Err != nil {
+		result.Error = p.Err.Error()
 	}
 	return result
 }

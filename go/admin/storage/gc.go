@@ -8,6 +8,7 @@ import (
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/admin/progress"
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/gc"
 )
 
@@ -58,11 +59,14 @@ func (g *group) gc(ctx context.Context, cmd *cli.Command, _ []string) error {
 	if grace < 0 {
 		return command.Usagef("gc: --grace %s is negative", grace)
 	}
-	repo, _, err := g.unlock(ctx, cmd)
+	if dryRun {
+		ctx = blob.ReadOnly(ctx)
+	}
+	repo, _, err := g.unlock(ctx, cmd, waitForAll)
 	if err != nil {
 		return err
 	}
-	defer repo.Root.Wipe()
+	defer g.leave(ctx, repo)
 	if err := repo.Mixed(); err != nil {
 		return err
 	}

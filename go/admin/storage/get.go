@@ -64,7 +64,7 @@ func (g *group) get(ctx context.Context, cmd *cli.Command, args []string) error 
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer g.leave(ctx, s.repo)
 	d := &downloads{group: g, store: s.Store, bar: bar, json: cmd.Bool("json")}
 	d.failures = &failures{group: g, bar: bar}
 	switch {

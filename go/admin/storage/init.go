@@ -39,10 +39,11 @@ type initResult struct {
 }
 
 func (g *group) init(ctx context.Context, cmd *cli.Command, _ []string) error {
-	set, specs, err := g.locations(ctx, cmd)
+	set, specs, err := g.locations(cmd)
 	if err != nil {
 		return err
 	}
+	defer g.finish(ctx, set)
 	// Before the passphrase is thought up, and once more by Init.
 	if err := repository.CheckNew(ctx, set); err != nil {
 		return err

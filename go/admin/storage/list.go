@@ -57,7 +57,7 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer g.leave(ctx, s.repo)
 	// What could be read is printed even when something could not.
 	list, failure := s.List(ctx, prefix)
 	if err := g.printObjects(list, cmd.Bool("json")); err != nil {
@@ -108,7 +108,7 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer g.leave(ctx, s.repo)
 	if err := s.Remove(ctx, args[0]); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (g *group) put(ctx context.Context, cmd *cli.Command, args []string) error 
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer g.leave(ctx, s.repo)
 	p := &putting{group: g, bar: bar, json: cmd.Bool("json"), omit: localDirectories(s.specs)}
 	p.failures = &failures{group: g, bar: bar}
 	if err := p.run(ctx, s.Store, uploads); err != nil {

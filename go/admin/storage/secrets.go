@@ -43,7 +43,7 @@ func (g *group) passphrase(ctx context.Context, cmd *cli.Command, _ []string) er
 	if err != nil {
 		return err
 	}
-	defer repo.Root.Wipe()
+	defer g.leave(ctx, repo)
 	defer clear(old)
 	passphrase, err := prompt.ChangedPassphrase(ctx, g.env.Terminal, g.secrets, func(passphrase []byte) error {
 		if subtle.ConstantTimeCompare(passphrase, old) == 1 {
@@ -113,7 +113,7 @@ func (g *group) recoveryKeyAdd(ctx context.Context, cmd *cli.Command, _ []string
 	if err != nil {
 		return err
 	}
-	defer repo.Root.Wipe()
+	defer g.leave(ctx, repo)
 	clear(secret)
 	recovery, err := repo.AddRecoveryKey(ctx, g.env.Rand)
 	var partial *repository.PartialChangeError
@@ -142,12 +142,12 @@ RECOVERY KEY (write it down and store it offline — it is shown only once):
 // returns the passphrase that did, which the caller clears, or nil when a recovery
 // key did.
 func (g *group) unlockForChange(ctx context.Context, cmd *cli.Command) (*repository.Repository, []byte, error) {
-	repo, secret, _, err := g.unlockWith(ctx, cmd)
+	repo, secret, _, err := g.unlockWith(ctx, cmd, waitForAll)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := repo.Mixed(); err != nil {
-		repo.Root.Wipe()
+		g.leave(ctx, repo)
 		clear(secret.Passphrase)
 		return nil, nil, err
 	}

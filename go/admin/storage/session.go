@@ -25,7 +25,7 @@ import (
 const envRepo = "POWERCLOUD_REPO"
 
 // locations opens the storage locations of --repo, or of the environment.
-func (g *group) locations(ctx context.Context, cmd *cli.Command) (*quorum.Set, []blob.Spec, error) {
+func (g *group) locations(cmd *cli.Command) (*quorum.Set, []blob.Spec, error) {
 	source, list := "--repo", cmd.String("repo")
 	if list == "" {
 		source, list = envRepo, g.env.Getenv(envRepo)
@@ -42,7 +42,7 @@ func (g *group) locations(ctx context.Context, cmd *cli.Command) (*quorum.Set, [
 	if cmd.IsSet("quorum") && (n < 1 || n > len(specs)) {
 		return nil, nil, command.Usagef("--quorum %d is outside 1 to %d, the number of locations", n, len(specs))
 	}
-	locations, err := open.All(ctx, specs)
+	locations, err := open.Options{Getenv: g.env.Getenv}.All(specs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,31 +50,49 @@ func (g *group) locations(ctx context.Context, cmd *cli.Command) (*quorum.Set, [
 	return set, specs, err
 }
 
+// stalling says what is to be done about locations that stall.
+type stalling int
+
+const (
+	// waitForAll is for commands that compare locations, or change all.
+	waitForAll stalling = iota
+	// hedge is for those that can do without some.
+	hedge
+)
+
 // unlock opens the cluster at the locations of --repo. The caller wipes the
 // root key.
-func (g *group) unlock(ctx context.Context, cmd *cli.Command) (*repository.Repository, []blob.Spec, error) {
-	repo, secret, specs, err := g.unlockWith(ctx, cmd)
+func (g *group) unlock(ctx context.Context, cmd *cli.Command, stalling stalling) (*repository.Repository, []blob.Spec, error) {
+	repo, secret, specs, err := g.unlockWith(ctx, cmd, stalling)
 	clear(secret.Passphrase)
 	return repo, specs, err
 }
 
 // unlockWith is unlock that also returns the secret, without its recovery key.
 // The caller clears the passphrase.
-func (g *group) unlockWith(ctx context.Context, cmd *cli.Command) (*repository.Repository, repository.Secret, []blob.Spec, error) {
-	set, specs, err := g.locations(ctx, cmd)
+func (g *group) unlockWith(ctx context.Context, cmd *cli.Command, stalling stalling) (repo *repository.Repository, secret repository.Secret, specs []blob.Spec, err error) {
+	set, specs, err := g.locations(cmd)
 	if err != nil {
 		return nil, repository.Secret{}, nil, err
+	}
+	defer func() {
+		if err != nil {
+			g.finish(ctx, set)
+		}
+	}()
+	if stalling == hedge {
+		set.Hedge()
 	}
 	// Before the passphrase is asked for: without a header it is no use.
 	headers, err := repository.Read(ctx, set)
 	if err != nil {
 		return nil, repository.Secret{}, nil, err
 	}
-	secret, err := g.secret(ctx)
+	secret, err = g.secret(ctx)
 	if err != nil {
 		return nil, repository.Secret{}, nil, err
 	}
-	repo, err := headers.Unlock(secret)
+	repo, err = headers.Unlock(secret)
 	if secret.Recovery != nil {
 		clear(secret.Recovery[:])
 		secret.Recovery = nil
@@ -115,15 +133,31 @@ func (g *group) secret(ctx context.Context) (repository.Secret, error) {
 	return repository.Secret{Recovery: &key}, nil
 }
 
-// objects opens the cluster's object store. Its warnings are printed; closing
-// it wipes the keys.
+// finish waits for what locations do behind the calls that began it, which doesn't
+// make a command fail: what it came for is done.
+func (g *group) finish(ctx context.Context, set *quorum.Set) {
+	for _, failure := range set.Close(ctx) {
+		if ctx.Err() == nil {
+			g.warn("%s: %v", failure.Location, failure.Err)
+		}
+	}
+}
+
+// leave ends the work with an unlocked cluster and wipes its root key.
+func (g *group) leave(ctx context.Context, repo *repository.Repository) {
+	repo.Root.Wipe()
+	g.finish(ctx, repo.Set)
+}
+
+// objects opens the cluster's object store. Its warnings are printed; the caller
+// leaves it.
 func (g *group) objects(ctx context.Context, cmd *cli.Command, bar *progress.Bar) (*objects, error) {
-	repo, specs, err := g.unlock(ctx, cmd)
+	repo, specs, err := g.unlock(ctx, cmd, hedge)
 	if err != nil {
 		return nil, err
 	}
 	if err := repo.Mixed(); err != nil {
-		repo.Root.Wipe()
+		g.leave(ctx, repo)
 		return nil, err
 	}
 	s, err := store.New(repo.Set, repo.Root, store.Options{
@@ -133,7 +167,7 @@ func (g *group) objects(ctx context.Context, cmd *cli.Command, bar *progress.Bar
 		Warn:    func(line string) { bar.Print(func() { g.warn("%s", line) }) },
 	})
 	if err != nil {
-		repo.Root.Wipe()
+		g.leave(ctx, repo)
 		return nil, err
 	}
 	return &objects{Store: s, repo: repo, specs: specs}, nil
@@ -145,8 +179,6 @@ type objects struct {
 	repo  *repository.Repository
 	specs []blob.Spec
 }
-
-func (o *objects) close() { o.repo.Root.Wipe() }
 
 // warnMissed names the locations that missed a write which succeeded, as enough
 // others took it.

@@ -1,7 +1,6 @@
 package open_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,22 +10,32 @@ import (
 	"powercloud.unidatum.com/go/blob/open"
 )
 
+// getenv has the credentials that AWS's tools use.
+func getenv(name string) string {
+	return map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}[name]
+}
+
 func TestOpen(t *testing.T) {
-	spec, err := blob.ParseSpec("./home")
-	if err != nil {
-		t.Fatal(err)
-	}
-	location, err := open.Open(t.Context(), spec)
-	if err != nil || location.String() != "./home" {
-		t.Errorf("Open = %v, %v", location, err)
-	}
-	for _, text := range []string{"s3://b", "node://n", "ec:1:/a;/b"} {
+	options := open.Options{Getenv: getenv}
+	for text, want := range map[string]string{
+		"./home":                       "",
+		"s3://bucket/pc":               "",
+		"ec:1:/a;s3://bucket":          "",
+		"s3://bucket?creds=r2":         "its credentials are missing: set R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY",
+		"ec:1:/a;s3://bucket?creds=r2": "s3://bucket?creds=r2: its credentials are missing",
+		"node://home-1":                "node locations: this build has no such location yet",
+		"ec:2:/a;/b;node://home-1;/c":  "node://home-1: node locations: this build has no such location yet",
+	} {
 		spec, err := blob.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := open.Open(t.Context(), spec); !errors.Is(err, open.ErrUnsupported) {
-			t.Errorf("Open(%s): %v, want ErrUnsupported", text, err)
+		location, err := options.Open(spec)
+		switch {
+		case want == "" && (err != nil || location.String() != text):
+			t.Errorf("Open(%s) = %v, %v", text, location, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("Open(%s): %v, want %q", text, err, want)
 		}
 	}
 }
@@ -43,14 +52,16 @@ func TestAllRefusesOneDirectoryUnderTwoNames(t *testing.T) {
 	for list, want := range map[string]string{
 		place + "," + link:                             "are the same directory",
 		place + "," + filepath.Join(at, "c"):           "",
-		filepath.Join(at, "c") + ",s3://b":             "s3://b: s3 locations",
+		filepath.Join(at, "c") + ",node://b":           "node://b: node locations",
+		"ec:1:" + place + ";/x," + link:                "are the same directory",
+		"ec:1:" + place + ";" + link:                   "are the same directory",
 		filepath.Join(at, "c", "d") + "," + at + "/c/": "",
 	} {
 		specs, err := blob.ParseList(list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = open.All(t.Context(), specs)
+		_, err = open.Options{Getenv: getenv}.All(specs)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("All(%s): %v, want %q", list, err, want)
 		}

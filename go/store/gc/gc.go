@@ -137,6 +137,12 @@ func (c *collection) take(ctx context.Context) (*survey.Survey, error) {
 		return nil, err
 	}
 	locations := c.repo.Locations
+	for i, location := range c.repo.Set.Locations() {
+		// A deletion must reach every part of a set.
+		if healer, ok := location.(blob.Healer); ok && found.Failed[i] == nil {
+			found.Failed[i] = healer.ProbeAll(ctx)
+		}
+	}
 	for i, err := range found.Failed {
 		if err != nil {
 			return nil, fmt.Errorf("store: gc needs every backend, and %s is unreachable: %w", locations[i], err)

@@ -83,22 +83,23 @@ const (
 // readCopy reads one location's copy of a chunk, if it can into the buffer, and
 // authenticates it.
 func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.Name, c *survey.Chunk, buffer []byte) ([]byte, copyState, error) {
-	sealed, err := location.Get(ctx, name, buffer, int64(c.Size))
+	var plaintext []byte
+	_, err := blob.GetAccepted(ctx, location, name, buffer, int64(c.Size), func(sealed []byte) (err error) {
+		if len(sealed) != c.Size {
+			return chunk.ErrCorrupt
+		}
+		plaintext, err = w.surveyor.Chunks.Open(nil, c.Ref, sealed)
+		return err
+	})
 	switch {
+	case err == nil:
+		return plaintext, copyGood, nil
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, copyMissing, nil
-	case blob.Unusable(err):
-		return nil, copyCorrupt, nil
-	case err != nil:
-		return nil, copyUnreachable, err
-	case len(sealed) != c.Size:
+	case blob.Unusable(err), errors.Is(err, chunk.ErrCorrupt):
 		return nil, copyCorrupt, nil
 	}
-	plaintext, err := w.surveyor.Chunks.Open(nil, c.Ref, sealed)
-	if err != nil {
-		return nil, copyCorrupt, nil
-	}
-	return plaintext, copyGood, nil
+	return nil, copyUnreachable, err
 }
 
 // note enters what became of reading the copy at the location with index i.

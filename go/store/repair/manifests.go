@@ -67,15 +67,18 @@ func (w *work) update(ctx context.Context, name blob.Name, found newest.Result, 
 // Other locations may have been slow to take it, and nothing newer that was
 // written meanwhile may be lost.
 func (w *work) stillBehind(ctx context.Context, location blob.Location, name blob.Name, version manifest.Version) (bool, error) {
-	sealed, err := location.Get(ctx, name, nil, manifest.MaxBlob)
+	var stored *manifest.Manifest
+	_, err := blob.GetAccepted(ctx, location, name, nil, manifest.MaxBlob, func(sealed []byte) (err error) {
+		stored, err = w.surveyor.Manifests.Open(name, sealed)
+		return err
+	})
 	switch {
-	case errors.Is(err, blob.ErrNotFound) || blob.Unusable(err):
+	case err == nil:
+		return stored.Version.Compare(version) < 0, nil
+	case errors.Is(err, blob.ErrNotFound), blob.Unusable(err), errors.Is(err, manifest.ErrCorrupt):
 		return true, nil
-	case err != nil:
-		return false, err
 	}
-	stored, err := w.surveyor.Manifests.Open(name, sealed)
-	return err != nil || stored.Version.Compare(version) < 0, nil
+	return false, err
 }
 
 // whole reports whether some reachable location has a good copy of every chunk

@@ -13,6 +13,7 @@ import (
 	"io"
 	"runtime"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/lost"
@@ -36,18 +37,19 @@ type Options struct {
 // whether they agree; the error returned is another: the work could not be
 // done.
 func Check(ctx context.Context, repo *repository.Repository, options Options) (*Report, error) {
-	w, err := begin(ctx, repo, options)
+	w, err := begin(blob.ReadOnly(ctx), repo, options, blob.Healer.Inspect)
 	if err != nil {
 		return nil, err
 	}
 	return w.report, nil
 }
 
-// Repair compares the locations, then writes to each the newest manifests, the
-// chunks in use and the key header that it lacks, or has in an old or corrupt
-// form.
+// Repair first makes whole what the erasure-coded sets among the locations can put
+// together by themselves. Then it compares the locations, and writes to each the
+// newest manifests, the chunks in use and the key header that it lacks, or has in
+// an old or corrupt form.
 func Repair(ctx context.Context, repo *repository.Repository, options Options) (*Report, error) {
-	w, err := begin(ctx, repo, options)
+	w, err := begin(ctx, repo, options, blob.Healer.Heal)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +82,13 @@ type work struct {
 	options  Options
 	report   *Report
 	buffers  chan []byte
+	// health has what was found at the locations that are healers.
+	health map[int]blob.Health
 }
 
 // begin surveys the repository and writes the report of what is wrong. Every
 // manifest is read, whatever is known of it: bits rot without a location telling.
-func begin(ctx context.Context, repo *repository.Repository, options Options) (*work, error) {
+func begin(ctx context.Context, repo *repository.Repository, options Options, examine examination) (*work, error) {
 	if options.Random == nil {
 		options.Random = rand.Reader
 	}
@@ -104,7 +108,7 @@ func begin(ctx context.Context, repo *repository.Repository, options Options) (*
 	if surveyor.Lost, err = keeper.Listed(ctx); err != nil {
 		return nil, err
 	}
-	w := &work{repo: repo, surveyor: surveyor, keeper: keeper, options: options}
+	w := &work{repo: repo, surveyor: surveyor, keeper: keeper, options: options, health: map[int]blob.Health{}}
 	if p := options.Progress; p != nil {
 		w.surveyor.Expect, w.surveyor.Done = p.Expect, p.Done
 	}
@@ -112,6 +116,9 @@ func begin(ctx context.Context, repo *repository.Repository, options Options) (*
 	w.buffers = make(chan []byte, workers)
 	for range workers {
 		w.buffers <- nil
+	}
+	if err := w.examine(ctx, examine); err != nil {
+		return nil, err
 	}
 	if w.survey, err = w.surveyor.Take(ctx); err != nil {
 		return nil, err
@@ -141,6 +148,7 @@ func (w *work) describe() {
 		}
 		if row.Err == nil {
 			w.describeLocation(i, location.State, &row)
+			w.describeHealth(i, &row)
 		}
 		w.report.Locations = append(w.report.Locations, row)
 	}

@@ -3,6 +3,8 @@ package repair
 import (
 	"errors"
 	"fmt"
+
+	"powercloud.unidatum.com/go/blob"
 )
 
 // Report is what a check or a repair found and did.
@@ -50,6 +52,11 @@ type LocationReport struct {
 	Conflicting bool
 	// Err says why it could not be checked or repaired, or is nil.
 	Err error
+	// Parts has what was found at each part of an erasure-coded set.
+	Parts []blob.PartHealth
+	// PartErr says which part of the set could not be checked or repaired, and
+	// why, or is nil. The others serve what is stored there all the same.
+	PartErr error
 }
 
 // differences counts what is still wrong with a location.
@@ -65,6 +72,8 @@ func (l LocationReport) Status() string {
 		return "different cluster header"
 	case l.Err != nil:
 		return fmt.Sprintf("unreachable: %v", l.Err)
+	case l.PartErr != nil:
+		return fmt.Sprintf("part unreachable: %v", l.PartErr)
 	case l.differences() > 0:
 		return "needs repair"
 	case l.Conflicting:
@@ -93,12 +102,12 @@ func (r *Report) Err() error {
 	}
 	for _, l := range r.Locations {
 		// Running repair again doesn't help a location that just refused it.
-		if !l.Foreign && l.Err == nil && l.differences() > 0 {
+		if !l.Foreign && l.Err == nil && l.PartErr == nil && l.differences() > 0 {
 			return ErrDiffer
 		}
 	}
 	for _, l := range r.Locations {
-		if l.Foreign || l.Err != nil {
+		if l.Foreign || l.Err != nil || l.PartErr != nil {
 			return fmt.Errorf("%s: %s", l.Location, l.Status())
 		}
 	}

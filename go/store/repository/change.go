@@ -120,6 +120,9 @@ func (r *Repository) change(ctx context.Context, header *keys.Header, slots []ke
 		if err := l.unchanged(ctx); err != nil {
 			return err
 		}
+		if err := probeAll(ctx, l.Location); err != nil {
+			return fmt.Errorf("changing the key header needs every location: %s: %w", l, err)
+		}
 	}
 	failures := make([]error, len(r.Locations))
 	took := 0

@@ -41,7 +41,7 @@ func Init(ctx context.Context, set *quorum.Set, passphrase []byte, random io.Rea
 // a cluster.
 func CheckNew(ctx context.Context, set *quorum.Set) error {
 	var initialized error
-	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
+	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader, nil) {
 		switch {
 		case reply.Err == nil || blob.Unusable(reply.Err):
 			initialized = fmt.Errorf("%w (%s holds a key header)", ErrInitialized, reply.Location)
@@ -53,6 +53,9 @@ func CheckNew(ctx context.Context, set *quorum.Set) error {
 		return initialized
 	}
 	for _, location := range set.Locations() {
+		if err := probeAll(ctx, location); err != nil {
+			return fmt.Errorf("checking for an existing cluster: %s: %w", location, err)
+		}
 		for _, kind := range []blob.Kind{blob.KindManifest, blob.KindChunk} {
 			err := location.List(ctx, kind, func(blob.Info) error { return errNotEmpty })
 			if errors.Is(err, errNotEmpty) {
@@ -63,6 +66,14 @@ func CheckNew(ctx context.Context, set *quorum.Set) error {
 				return fmt.Errorf("checking for an existing cluster: %s: %w", location, err)
 			}
 		}
+	}
+	return nil
+}
+
+// probeAll returns nil when every part of a location answers, if it has parts.
+func probeAll(ctx context.Context, location blob.Location) error {
+	if healer, ok := location.(blob.Healer); ok {
+		return healer.ProbeAll(ctx)
 	}
 	return nil
 }
@@ -91,7 +102,7 @@ func writeHeaders(ctx context.Context, set *quorum.Set, header []byte) error {
 				return fmt.Errorf("writing the key header to %s: %w", location, err)
 			}
 		}
-		for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
+		for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader, nil) {
 			if reply.Err != nil {
 				return fmt.Errorf("reading the key header back from %s: %w", reply.Location, reply.Err)
 			}

@@ -43,3 +43,11 @@ func (r refused) Delete(context.Context, blob.Name) error { return r.why }
 func (r refused) List(context.Context, blob.Kind, func(blob.Info) error) error { return r.why }
 
 func (r refused) Flush(context.Context) error { return r.why }
+
+// Close ends what was begun before the location was refused.
+func (r refused) Close(ctx context.Context) error {
+	if closer, ok := r.location.(blob.Closer); ok {
+		return closer.Close(ctx)
+	}
+	return nil
+}
