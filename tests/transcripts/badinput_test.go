@@ -48,7 +48,7 @@ import (
 func TestBadInput(t *testing.T) {
 	first, second := keystest.First(t), keystest.Second(t)
 	canMount, canProtect := mountable(t), mountable(t) || runtime.GOOS != "windows" && os.Geteuid() != 0
-	p := params(filepath.Join("testdata", "badinput"))
+	p := params(t, filepath.Join("testdata", "badinput"))
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
 		if err := setup(env); err != nil {

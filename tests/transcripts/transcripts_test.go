@@ -34,6 +34,10 @@
 // lines. Everything else, spaces included, must be the same.
 //
 // pcctl finds the passphrase in POWERCLOUD_PASSPHRASE, times are in UTC.
+//
+// http://minio.lan:9000 is a real S3 server, which is reached through a proxy. It
+// has a bucket "my-bucket", which all scripts share, and takes the credentials of
+// creds=minio, which are in the environment.
 package transcripts
 
 import (
@@ -48,6 +52,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"powercloud.unidatum.com/go/admin/pcctl"
+	"powercloud.unidatum.com/tests/s3proxy"
+	"powercloud.unidatum.com/tests/s3server"
 )
 
 // docs is where the manual's pages are.
@@ -60,7 +66,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, params("testdata"))
+	testscript.Run(t, params(t, "testdata"))
 }
 
 func TestManual(t *testing.T) {
@@ -92,10 +98,16 @@ func TestManual(t *testing.T) {
 	if examples == 0 {
 		t.Fatalf("no page in %s has an example", docs)
 	}
-	testscript.Run(t, params(scripts))
+	testscript.Run(t, params(t, scripts))
 }
 
-func params(dir string) testscript.Params {
+func params(t *testing.T, dir string) testscript.Params {
+	t.Helper()
+	server := s3server.Start(t)
+	if _, err := server.Bucket("my-bucket"); err != nil {
+		t.Fatal(err)
+	}
+	proxy := s3proxy.Start(t, server.Endpoint)
 	return testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
@@ -105,6 +117,9 @@ func params(dir string) testscript.Params {
 			env.Setenv("POWERCLOUD_CONFIG", env.WorkDir+"-config")
 			env.Setenv("TZ", "UTC")
 			env.Setenv("LC_ALL", "C.UTF-8")
+			env.Setenv("HTTP_PROXY", proxy.URL)
+			env.Setenv("MINIO_ACCESS_KEY_ID", server.KeyID)
+			env.Setenv("MINIO_SECRET_ACCESS_KEY", server.Secret)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
