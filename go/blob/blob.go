@@ -112,16 +112,13 @@ type Temporaries interface {
 	RemoveTemporary(ctx context.Context, name string) error
 }
 
-// Concurrent is what a Location also implements when it finds out, from how it
-// answers, how many calls are worth having under way at once. A directory is
-// served best by as many as there are processors; a bucket on another continent
-// by dozens, as each call is spent waiting.
+// Concurrent is what a Location also implements when calls of it are spent waiting,
+// so that many of them are worth having under way at once. A directory is served
+// best by as many as there are processors, a bucket on another continent by dozens.
 type Concurrent interface {
-	// Concurrency returns how many calls of Put, Get, Stat and Delete are worth
-	// having under way at present: at least 1, at most 64. More do no harm; they
-	// wait inside their call, which holds their data in memory. The number
-	// changes with what the location has seen: it grows, in steps, only while
-	// as many calls are made. So ask again before each call, or every few, not
-	// once.
+	// Concurrency returns how many calls of Put, Get, Stat and Delete can be worth
+	// having under way at once: 1 to 64. How many are at present, the location
+	// finds out from how it answers; the others wait inside their call, which
+	// holds their data in memory.
 	Concurrency() int
 }

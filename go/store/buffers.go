@@ -10,8 +10,8 @@ import (
 // each begin where a page does, or copying them from and to files would take the
 // processor several times as long: a blob's header is 8 bytes.
 type buffer struct {
-	plaintext []byte // chunk.Size bytes
-	sealed    []byte // chunk.MaxBlob bytes
+	plaintext []byte // of the size of the content
+	sealed    []byte // chunk.Overhead bytes more
 	home      *buffers
 }
 
@@ -21,13 +21,15 @@ func (b *buffer) release() { b.home.free <- b }
 // buffers is a bounded supply of buffers. It bounds the memory that the store
 // uses, however large the objects are.
 type buffers struct {
+	size   int
 	free   chan *buffer
 	unmade chan struct{}
 }
 
-// newBuffers returns a supply of n buffers, made when they are first needed.
-func newBuffers(n int) *buffers {
-	b := &buffers{free: make(chan *buffer, n), unmade: make(chan struct{}, n)}
+// newBuffers returns a supply of n buffers for content of some size, made when they
+// are first needed.
+func newBuffers(n, size int) *buffers {
+	b := &buffers{size: size, free: make(chan *buffer, n), unmade: make(chan struct{}, n)}
 	for range n {
 		b.unmade <- struct{}{}
 	}
@@ -36,7 +38,7 @@ func newBuffers(n int) *buffers {
 
 // make makes a buffer that there may still be one more of.
 func (b *buffers) make() *buffer {
-	return &buffer{make([]byte, chunk.Size), make([]byte, chunk.MaxBlob), b}
+	return &buffer{make([]byte, b.size), make([]byte, b.size+chunk.Overhead), b}
 }
 
 // tryTake returns a buffer, or nil when there is none at the moment.
@@ -56,6 +58,19 @@ func (b *buffers) tryTake() *buffer {
 	}
 }
 
+// take waits for a buffer. It is for those who hold none while they wait.
+func (b *buffers) take(ctx context.Context) (*buffer, error) {
+	if taken := b.tryTake(); taken != nil {
+		return taken, nil
+	}
+	select {
+	case taken := <-b.free:
+		return taken, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // share is the buffers that a stream may use: those of the store, and one that
 // nobody else does. Who streams may hold all of the store's while it waits for
 // others to take or to send: they may be waiting for a buffer themselves, as when
@@ -65,7 +80,7 @@ type share struct {
 }
 
 // share returns the buffers for one more stream.
-func (b *buffers) share() *share { return &share{b, newBuffers(1)} }
+func (b *buffers) share() *share { return &share{b, newBuffers(1, b.size)} }
 
 // take waits for a buffer.
 func (s *share) take(ctx context.Context) (*buffer, error) {

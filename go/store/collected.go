@@ -33,7 +33,7 @@ func (w *writer) checkCollected(ctx context.Context, objects []*pending) error {
 	if victim == nil || err != nil {
 		return err
 	}
-	if err := eachObject(ctx, objects, w.putBack); err != nil {
+	if err := w.store.eachObject(ctx, objects, w.putBack); err != nil {
 		return fmt.Errorf("%w; its earlier version could not be put back: %w", ErrCollected, err)
 	}
 	return errors.Join(fmt.Errorf("%s: %w", victim.source.Name, ErrCollected), w.store.set.Flush(ctx))
@@ -69,7 +69,7 @@ func (w *writer) lacking(ctx context.Context, objects []*pending) (*pending, err
 	}
 	var victim atomic.Pointer[pending]
 	most := len(w.store.set.Locations()) - w.store.set.Quorum()
-	err := each(ctx, slices.Collect(maps.Keys(uses)), func(ctx context.Context, ref chunk.Ref) error {
+	err := each(ctx, w.store.atOnce(), slices.Collect(maps.Keys(uses)), func(ctx context.Context, ref chunk.Ref) error {
 		if w.store.set.Lacking(ctx, w.store.chunks.Name(ref), uses[ref].size) > most {
 			victim.Store(uses[ref].object)
 		}

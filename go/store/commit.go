@@ -13,7 +13,8 @@ import (
 	"powercloud.unidatum.com/go/store/manifest"
 )
 
-// manifestsAtOnce is how many manifests of a batch are written at once.
+// manifestsAtOnce is how many manifests of a batch are written at once, if no
+// location is far away. They are small: a batch has few of a large object.
 const manifestsAtOnce = 16
 
 // batch is a number of objects that are committed together.
@@ -167,7 +168,7 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 // together with others: it is left out and returned.
 func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large []*pending, err error) {
 	var mu sync.Mutex
-	err = eachObject(ctx, objects, func(ctx context.Context, p *pending) error {
+	err = w.store.eachObject(ctx, objects, func(ctx context.Context, p *pending) error {
 		earlier := w.store.find(ctx, p.source.Name)
 		if earlier.Large() && len(objects) > 1 {
 			mu.Lock()
@@ -204,8 +205,8 @@ func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large [
 }
 
 // eachObject runs a step for objects, several at once.
-func eachObject(ctx context.Context, objects []*pending, step func(context.Context, *pending) error) error {
-	return each(ctx, objects, func(ctx context.Context, p *pending) error {
+func (s *Store) eachObject(ctx context.Context, objects []*pending, step func(context.Context, *pending) error) error {
+	return each(ctx, s.atOnce(), objects, func(ctx context.Context, p *pending) error {
 		if err := step(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p.source.Name, err)
 		}
@@ -213,12 +214,15 @@ func eachObject(ctx context.Context, objects []*pending, step func(context.Conte
 	})
 }
 
-// each runs a step for each item, several at once, by a few goroutines: one for
+// atOnce returns how many small blobs are worth working on at once.
+func (s *Store) atOnce() int { return max(manifestsAtOnce, s.set.Concurrency()) }
+
+// each runs a step for each item, so many at once, by as many goroutines: one for
 // every item would have each grow its stack anew.
-func each[T any](ctx context.Context, items []T, step func(context.Context, T) error) error {
+func each[T any](ctx context.Context, atOnce int, items []T, step func(context.Context, T) error) error {
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
-	for range min(len(items), manifestsAtOnce) {
+	for range min(len(items), atOnce) {
 		group.Go(func() error {
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1

@@ -79,7 +79,8 @@ func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buff
 		}
 		return err
 	}
-	if err := s.set.Get(ctx, s.chunks.Name(ref), int64(chunk.MaxBlob), verify); err != nil {
+	limit := int64(m.ChunkSize(index) + chunk.Overhead)
+	if err := s.set.Get(ctx, s.chunks.Name(ref), limit, verify); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			return nil, ctxErr
 		}
@@ -94,6 +95,9 @@ func (s *Store) fetch(ctx context.Context, m *manifest.Manifest, index int, buff
 // copyChunks copies the chunks of an object to w one after the other, and reads
 // the next ones ahead.
 func (s *Store) copyChunks(ctx context.Context, m *manifest.Manifest, w io.Writer, progress Progress) error {
+	if len(m.Chunks) == 1 && m.Size <= SmallObject {
+		return s.copySmall(ctx, m, w, progress)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ahead := s.readAhead(ctx, m)
@@ -119,6 +123,19 @@ func (s *Store) copyChunks(ctx context.Context, m *manifest.Manifest, w io.Write
 		failure = ctx.Err()
 	}
 	return failure
+}
+
+// copySmall is copyChunks for a small object of one chunk.
+func (s *Store) copySmall(ctx context.Context, m *manifest.Manifest, w io.Writer, progress Progress) error {
+	plaintext, err := s.fetch(ctx, m, 0, &buffer{plaintext: make([]byte, m.Size)})
+	if err != nil {
+		return err
+	}
+	if err := write(w, plaintext); err != nil {
+		return fmt.Errorf("writing the content: %w", err)
+	}
+	progress.Done(m.Size)
+	return nil
 }
 
 // write writes a chunk's plaintext in parts. Given all of it at once, Linux takes

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,34 @@ func (w *writer) storeWhole(ctx context.Context, p *pending) error {
 		return nil
 	}
 	defer content.Close()
+	if p.source.Size > SmallObject {
+		return w.storeContent(ctx, p, content)
+	}
+	buffer, err := w.store.small.take(ctx)
+	if err != nil {
+		return err
+	}
+	n, id, err := w.store.chunks.Read(content, buffer.plaintext)
+	switch {
+	case err != nil && !atEnd(err):
+		p.fail(readError(err))
+	case n > SmallObject:
+		// It has grown.
+		begin := bytes.NewReader(bytes.Clone(buffer.plaintext[:n]))
+		buffer.release()
+		return w.storeContent(ctx, p, io.MultiReader(begin, content))
+	case n > 0:
+		p.grow(n)
+		err = w.storeChunk(ctx, p, 0, buffer, n, id)
+		buffer.release()
+		return err
+	}
+	buffer.release()
+	return nil
+}
+
+// storeContent stores content from its start to its end.
+func (w *writer) storeContent(ctx context.Context, p *pending, content io.Reader) error {
 	buffer, err := w.buffers.take(ctx)
 	if err != nil {
 		return err

@@ -73,14 +73,29 @@ type Options struct {
 	Now func() time.Time
 	// Random is a source of random bytes; crypto/rand.Reader when nil.
 	Random io.Reader
-	// Workers is the number of chunks that are worked on at once; chosen
-	// from the number of processors when 0. Each takes 4 MiB of memory.
+	// Workers is the number of chunks that are worked on at once, but for small
+	// ones; chosen from the number of processors, and the locations, when 0.
+	// Each takes 8 MiB of memory.
 	Workers int
 	// Catalog is what is known of manifests already, or nil.
 	Catalog *catalog.Catalog
 	// Warn is told, in a line, what went wrong without making the work
 	// fail; it may be nil.
 	Warn func(string)
+}
+
+// remoteWorkers is the number of chunks that are worked on at once for locations
+// that are far away.
+const remoteWorkers = 16
+
+// SmallObject is the size up to which an object counts as small, in bytes.
+const SmallObject = 64 << 10
+
+// ObjectsAtOnce returns how many small objects are worth reading at once: those of
+// a directory wait for the disk, those of a bucket for the network.
+func (s *Store) ObjectsAtOnce() int {
+	const nearby = 8
+	return max(nearby, s.set.Concurrency())
 }
 
 // Store is the object store of one cluster. It may be used by several
@@ -93,7 +108,9 @@ type Store struct {
 	keeper    *grace.Keeper
 	lost      *lost.Keeper
 	buffers   *buffers
-	options   Options
+	// small are buffers for small objects, of which more are worked on at once.
+	small   *buffers
+	options Options
 	// doubted is done once somebody was warned that too few locations answer.
 	doubted sync.Once
 }
@@ -111,6 +128,9 @@ func New(set *quorum.Set, root *keys.Root, options Options) (*Store, error) {
 		// More than there are processors: while some wait for a disk to
 		// sync, others compute.
 		options.Workers = min(2*runtime.GOMAXPROCS(0), 8)
+		if set.Concurrency() > options.Workers {
+			options.Workers = remoteWorkers
+		}
 	}
 	if options.Warn == nil {
 		options.Warn = func(string) {}
@@ -134,7 +154,9 @@ func New(set *quorum.Set, root *keys.Root, options Options) (*Store, error) {
 	return &Store{
 		set: set, chunks: chunks, manifests: manifests,
 		finder: newest.NewFinder(set, manifests), keeper: keeper, lost: lost,
-		buffers: newBuffers(options.Workers + 1), options: options,
+		buffers: newBuffers(options.Workers+1, chunk.Size),
+		small:   newBuffers(max(options.Workers, set.Concurrency()), SmallObject+1),
+		options: options,
 	}, nil
 }
 

@@ -87,7 +87,8 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 	w := &writer{store: s, buffers: s.buffers.share(), listed: listed, lost: lost, progress: progress, stored: stored,
 		jobs: make(chan job), batches: make(chan *batch)}
 	group.Go(func() error { return w.handOut(ctx, sources) })
-	for range s.options.Workers {
+	// Those beyond the number of buffers are for small objects.
+	for range max(s.options.Workers, s.set.Concurrency()) {
 		group.Go(func() error { return w.work(ctx) })
 	}
 	group.Go(func() error { return w.commitBatches(ctx) })

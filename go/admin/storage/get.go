@@ -228,11 +228,13 @@ func (d *downloads) print(o store.Object, file string) error {
 // target is an object and the path below the directory that it is fetched to.
 type target struct {
 	name, path string
+	// small says that its size is known to be.
+	small bool
 }
 
-// objectsAtOnce is how many objects are fetched at once: small ones wait for the
-// disk more than for anything else.
-const objectsAtOnce = 8
+// largeAtOnce is how many objects that may be large are fetched at once: each takes
+// memory.
+const largeAtOnce = 8
 
 // many fetches several objects into a directory.
 func (d *downloads) many(ctx context.Context, run download) error {
@@ -250,9 +252,14 @@ func (d *downloads) many(ctx context.Context, run download) error {
 	defer root.Close()
 	total := len(targets) + d.failures.count
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(objectsAtOnce)
+	group.SetLimit(d.store.ObjectsAtOnce())
+	large := make(chan struct{}, largeAtOnce)
 	for _, t := range targets {
 		group.Go(func() error {
+			if !t.small {
+				large <- struct{}{}
+				defer func() { <-large }()
+			}
 			err := d.fetchBelow(ctx, root, run.dir, t, meter)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -294,6 +301,7 @@ func (d *downloads) fetchBelow(ctx context.Context, root *os.Root, dir string, t
 // can't be one is counted as a failure.
 func (d *downloads) targets(ctx context.Context, run download) ([]target, store.Progress, error) {
 	var meter store.Progress = d.bar
+	small := map[string]bool{}
 	names := run.names
 	if run.allPrefix {
 		list, err := d.store.List(ctx, run.prefix)
@@ -309,6 +317,7 @@ func (d *downloads) targets(ctx context.Context, run download) ([]target, store.
 		}
 		var total int64
 		for o := range list.Objects() {
+			small[o.Name] = o.Size <= store.SmallObject
 			names = append(names, o.Name)
 			total += o.Size
 		}
@@ -334,7 +343,7 @@ func (d *downloads) targets(ctx context.Context, run download) ([]target, store.
 			}
 			taken[folded] = name
 		}
-		targets = append(targets, target{name, local})
+		targets = append(targets, target{name, local, small[name]})
 	}
 	return targets, meter, nil
 }

@@ -68,6 +68,7 @@ type Location struct {
 	shards     pool
 	background *background.Tasks
 	pace       *pace.Pace
+	writing    *pace.Writing
 
 	mu     sync.Mutex
 	writes ledger.Ledger
@@ -91,6 +92,7 @@ var (
 	_ blob.Chooser     = (*Location)(nil)
 	_ blob.Healer      = (*Location)(nil)
 	_ blob.Closer      = (*Location)(nil)
+	_ blob.Concurrent  = (*Location)(nil)
 )
 
 // largeMemory is what shards of large blobs may take while they are written.
@@ -119,7 +121,7 @@ func newLocation(name string, data int, parts []blob.Location, now func() time.T
 	return &Location{
 		given: name, parts: slices.Clone(parts), coder: coder, set: set, now: now,
 		memory: semaphore.NewWeighted(largeMemory), shards: newPool(pooled),
-		background: background.New(mends), pace: pace.New(n),
+		background: background.New(mends), pace: pace.New(n), writing: pace.NewWriting(n),
 		replaced: map[blob.Name]versionID{}, missed: make([]error, n), mended: make([]bool, n), spurned: make([]bool, n),
 	}, nil
 }
@@ -129,6 +131,10 @@ func (l *Location) String() string { return l.given }
 
 // Parts returns the locations that the set consists of, in the order given.
 func (l *Location) Parts() []blob.Location { return slices.Clone(l.parts) }
+
+// Concurrency returns how many calls can be worth having under way: as many as for
+// the part that is worth most, or 1; see blob.Concurrent.
+func (l *Location) Concurrency() int { return max(l.set.Concurrency(), 1) }
 
 // Missed returns the parts that missed a write which succeeded; see blob.Healer.
 func (l *Location) Missed() []blob.PartFailure {

@@ -126,10 +126,29 @@ func (r *reading) ask(ctx context.Context, n int) {
 		r.waiting[part] = true
 		go func() {
 			start := time.Now()
-			a, memory := r.l.ask(ctx, part, r.t.name, r.limit)
+			a, memory := r.askOne(ctx, part)
 			r.replies <- reply{part, a, memory, time.Since(start)}
 		}()
 	}
+}
+
+// askOne asks one part. One that took long to fail just now isn't waited for again
+// by those who wait for all.
+func (r *reading) askOne(ctx context.Context, part int) (a answer, memory []byte) {
+	if !r.plan.patient {
+		return r.l.ask(ctx, part, r.t.name, r.limit)
+	}
+	err := r.l.writing.Try(ctx, part, func() error {
+		a, memory = r.l.ask(ctx, part, r.t.name, r.limit)
+		if a.state == unreachable {
+			return a.err
+		}
+		return nil
+	})
+	if err != nil {
+		a = answer{state: unreachable, err: err}
+	}
+	return a, memory
 }
 
 // take enters an answer.

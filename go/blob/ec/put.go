@@ -61,13 +61,15 @@ func (l *Location) putChunk(ctx context.Context, name blob.Name, data []byte, ha
 		}
 	}
 	errs := l.each(func(i int, part blob.Location) error {
-		if has != nil && has(i, part) {
-			return nil
-		}
-		if err := encode(); err != nil {
-			return err
-		}
-		return l.putRecord(ctx, made, i, nil)
+		return l.writing.Try(ctx, i, func() error {
+			if has != nil && has(i, part) {
+				return nil
+			}
+			if err := encode(); err != nil {
+				return err
+			}
+			return l.putRecord(ctx, made, i, nil)
+		})
 	})
 	if made != nil {
 		made.release()

@@ -1,5 +1,5 @@
-// Package pace remembers how locations answered reads, so that one that is down or
-// slow costs a wait now and then and not once a blob.
+// Package pace remembers how locations answered, so that one that is down or slow
+// costs a wait now and then and not once a blob.
 package pace
 
 import (
@@ -24,7 +24,7 @@ const (
 // ErrLate is the reason of a location that was not waited for any longer.
 var ErrLate = errors.New("it does not answer in time")
 
-// Pace is what is remembered of several locations, which are known by their
+// Pace is what is remembered of reads of several locations, which are known by their
 // indices. Its methods may be called from several goroutines at once.
 type Pace struct {
 	mu sync.Mutex

@@ -183,3 +183,44 @@ func TestGetEachHedgedCancelled(t *testing.T) {
 		set.Close(context.Background())
 	})
 }
+
+// TestWritesAvoidWhatIsDown: a location that takes long to fail isn't waited for
+// with every blob, and is tried again after a while.
+func TestWritesAvoidWhatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set, at := three(t, 0)
+		at[1].Fail(blobtest.Put, nil)
+		at[2].Fail(blobtest.Put, nil)
+		put := func() error { return set.Put(t.Context(), name, []byte("data")) }
+		for range 3 {
+			expectError(t, put(), "1/3 backends succeeded, need 2: ./b: the location is down; ./c: the location is down")
+		}
+		if b := at[1].Calls(blobtest.Put); b != 3 {
+			t.Errorf("a location that fails at once was sent %d of 3 writes", b)
+		}
+		at[1].Heal()
+		at[2].Hook(func(op blobtest.Op, _ blob.Name) {
+			if op == blobtest.Put {
+				time.Sleep(20 * time.Second)
+			}
+		})
+		start, calls := time.Now(), at[2].Calls(blobtest.Put)
+		for range 100 {
+			if err := put(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took, n := time.Since(start), at[2].Calls(blobtest.Put)-calls; took > 21*time.Second || n != 1 {
+			t.Errorf("100 writes took %v and %d were sent to the location that is down", took, n)
+		}
+		at[2].Heal()
+		at[2].Hook(nil)
+		time.Sleep(time.Minute)
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		if n := at[2].Calls(blobtest.Put) - calls; n != 2 {
+			t.Errorf("once it is back, %d writes were sent to the location", n-1)
+		}
+	})
+}

@@ -28,6 +28,8 @@ type Set struct {
 	// pace has the locations that are down or slow read last, so that they cost
 	// their timeout once and not once a blob.
 	pace *pace.Pace
+	// writing does the same for writes.
+	writing *pace.Writing
 	// hedged says that also what all locations are asked is done without one
 	// that stalls.
 	hedged     bool
@@ -63,6 +65,7 @@ func New(locations []blob.Location, quorum int) (*Set, error) {
 		background: background.New(0),
 		memory:     newMemory(),
 		missed:     make([]error, n),
+		writing:    pace.NewWriting(n),
 		corrupt:    make([]bool, n),
 	}, nil
 }
@@ -78,6 +81,19 @@ func (s *Set) Hedged() bool { return s.hedged }
 
 // Locations returns the set's locations in the order given to New.
 func (s *Set) Locations() []blob.Location { return slices.Clone(s.locations) }
+
+// Concurrency returns how many calls can be worth having under way at once for the
+// sake of the locations that are far away, or 0 if there are none; see
+// blob.Concurrent.
+func (s *Set) Concurrency() int {
+	most := 0
+	for _, location := range s.locations {
+		if concurrent, ok := location.(blob.Concurrent); ok {
+			most = max(most, concurrent.Concurrency())
+		}
+	}
+	return most
+}
 
 // Quorum returns how many locations must accept a write.
 func (s *Set) Quorum() int { return s.quorum }

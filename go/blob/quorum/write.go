@@ -26,7 +26,9 @@ func (s *Set) PutMissing(ctx context.Context, name blob.Name, data []byte) error
 }
 
 func (s *Set) put(ctx context.Context, step func(int, blob.Location) error) error {
-	errs := s.each(step)
+	errs := s.each(func(i int, location blob.Location) error {
+		return s.writing.Try(ctx, i, func() error { return step(i, location) })
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteMissed(ctx, errs)

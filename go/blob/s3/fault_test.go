@@ -230,7 +230,7 @@ func TestBackoff(t *testing.T) {
 			}
 		}
 	}
-	if n := r.Concurrency(); n != 1 {
+	if n := r.limiter.Limit(); n != 1 {
 		t.Errorf("after many calls for fewer requests, %d at once are worth having", n)
 	}
 	for after, want := range map[string]time.Duration{

@@ -69,6 +69,7 @@ type Location struct {
 var (
 	_ blob.Location   = (*Location)(nil)
 	_ blob.Creator    = (*Location)(nil)
+	_ blob.Completer  = (*Location)(nil)
 	_ blob.Concurrent = (*Location)(nil)
 )
 
@@ -148,9 +149,26 @@ func signPayload(stack *middleware.Stack) error {
 // String returns the location as it was given. It holds no secrets.
 func (l *Location) String() string { return l.given }
 
-// Concurrency returns how many requests are worth having under way; see
+// Concurrency returns how many requests can be worth having under way; see
 // blob.Concurrent.
-func (l *Location) Concurrency() int { return l.limiter.Limit() }
+func (l *Location) Concurrency() int { return maxRequests }
+
+// smallBlob is the size up to which a blob is sent without asking whether it is
+// there, in bytes: the question would take as long.
+const smallBlob = 64 << 10
+
+// PutMissing stores a blob whose name determines its content, unless the bucket has
+// it; see blob.Completer.
+func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
+	if len(data) > smallBlob {
+		info, err := l.Stat(ctx, name)
+		if err == nil && info.Size == int64(len(data)) {
+			return nil
+		}
+		// Whatever kept Stat from an answer, Put meets too and reports.
+	}
+	return l.Put(ctx, name, data)
+}
 
 // host returns the host of the service, for error messages.
 func (l *Location) host() string {

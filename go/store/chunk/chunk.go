@@ -95,15 +95,15 @@ func (s *Sealer) ID(plaintext []byte) ID {
 // the processor's cache.
 const readPiece = 256 << 10
 
-// Read reads up to Size bytes of plaintext into buf and returns their number and
-// their ID. buf must have that length. The error is that of io.ReadFull.
+// Read reads plaintext into buf, up to its length, which is at most Size, and returns
+// the number of bytes and their ID. The error is that of io.ReadFull.
 func (s *Sealer) Read(r io.Reader, buf []byte) (n int, id ID, err error) {
 	mac := s.ids.Get().(hash.Hash)
 	defer s.ids.Put(mac)
 	mac.Reset()
-	for n < Size && err == nil {
+	for n < len(buf) && err == nil {
 		var got int
-		got, err = io.ReadFull(r, buf[n:min(n+readPiece, Size)])
+		got, err = io.ReadFull(r, buf[n:min(n+readPiece, len(buf))])
 		mac.Write(buf[n : n+got])
 		n += got
 	}

@@ -17,7 +17,7 @@ import (
 	"powercloud.unidatum.com/go/store/newest"
 )
 
-// workers is how many manifests are read at once.
+// workers is how many manifests are read at once, if no location is far away.
 const workers = 16
 
 // Scanner goes through one cluster's manifests.
@@ -45,7 +45,7 @@ func (s *Scanner) Manifests(ctx context.Context, failed []error, expect func(int
 		w.keys = append(w.keys, catalog.Location(location.String()))
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	for range workers {
+	for range max(workers, s.Set.Concurrency()) {
 		group.Go(func() error { return w.run(groupCtx) })
 	}
 	var errs []error
