@@ -1,12 +1,42 @@
-// Command store measures put, get and check --verify of pcctl beside restic,
-// kopia, rclone crypt, cp, and a bare ceiling: wall time, CPU time, peak
-// memory, as medians of interleaved rounds.
+// Command store measures pcctl beside restic, kopia, rclone crypt, cp, and a bare
+// ceiling: wall time, CPU time, peak memory, as medians of interleaved rounds.
 //
 //	bazel run //tests/bench:store -- --help
 //	go run ./tests/bench/store --rounds 1 --size 64MiB --files 500
+//	go run ./tests/bench/store --workloads s3-file,s3-tree,ec-file,list,list-large
 //
 // The peers are built from the Go modules in tests/bench/peers. Timing decides
 // nothing by itself: targets are printed beside what was measured.
+//
+// # Workloads
+//
+// file and tree, the ones that are run unless others are named, put a large file or
+// many small ones into directories, get them back and verify every byte. s3-file
+// and s3-tree do that with buckets of an S3 server, versitygw, behind a proxy that
+// answers every request late, the same one for all tools; each tool's own defaults
+// say how many requests it makes at once. The server and the proxy use the same
+// processors as what is measured, so with few of them, or little latency, the rows
+// say less about a network than about how busy the machine is. ec-file puts the
+// large file into an erasure-coded set of six directories, any four of which
+// suffice. No other tool has that by itself, so pcctl and the others put it into
+// one directory beside it.
+//
+// list has many objects of a line each. Before a cold ls, whatever the tool keeps
+// on this machine of what it has stored is deleted; a warm one follows a cold one.
+// restic and kopia list the files of a snapshot, rclone those of the remote: each
+// prints name, size and time. restic's ls, kopia's and rclone's look at one
+// location, pcctl's at all.
+//
+// check finds out whether everything is there that should be, without reading the
+// contents: so do restic check and kopia snapshot verify, for each location. rclone
+// has only cryptcheck, which reads the files, and the source, and compares them. gc
+// looks for what nothing uses any more and finds nothing: so do restic prune and
+// kopia maintenance run --full, which also tidies up. rclone keeps nothing that
+// could be collected.
+//
+// pcctl's objects are planted, with the packages that pcctl itself is made of; the
+// others store theirs, which no one waits for a million times: list-large is for
+// pcctl alone, in one directory, and only for ls, as the objects have no chunks.
 package main
 
 import (
@@ -22,6 +52,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -39,20 +70,25 @@ func main() {
 
 // options are the command line's.
 type options struct {
-	rounds    int
-	size      byteSize
-	files     int
-	fileSize  byteSize
-	locations []int
-	workloads []string
-	tools     []string
-	fileDirs  []string
-	treeDir   string
-	cache     string
-	workspace string
-	pcctl     string
-	goTool    string
-	json      bool
+	rounds   int
+	size     byteSize
+	files    int
+	fileSize byteSize
+	// objects and largeObjects are how many list and list-large have.
+	objects      int
+	largeObjects int
+	locations    []int
+	buckets      []int
+	latency      time.Duration
+	workloads    []string
+	tools        []string
+	fileDirs     []string
+	treeDir      string
+	cache        string
+	workspace    string
+	pcctl        string
+	goTool       string
+	json         bool
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -95,11 +131,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.Var(&opts.size, "size", "size of the large file")
 	flags.IntVar(&opts.files, "files", 10000, "number of files in the tree")
 	flags.Var(&opts.fileSize, "file-size", "size of each file in the tree")
+	flags.IntVar(&opts.objects, "objects", 100_000, "number of objects in list")
+	flags.IntVar(&opts.largeObjects, "large-objects", 1_000_000, "number of objects in list-large")
 	locations := flags.String("locations", "1,3", "numbers of directories to store into")
-	workloads := flags.String("workloads", "file,tree", "what to store")
+	buckets := flags.String("buckets", "3", "numbers of buckets to store into")
+	flags.DurationVar(&opts.latency, "latency", 30*time.Millisecond, "how much later than by itself the S3 server answers")
+	workloads := flags.String("workloads", "file,tree", "what to measure, of "+strings.Join(workloadNames(), ","))
 	tools := flags.String("tools", strings.Join(toolNames(), ","), "what to measure")
 	fileDirs := flags.String("file-dirs", os.TempDir()+",/dev/shm", "where the large file is measured, one after the other")
-	flags.StringVar(&opts.treeDir, "tree-dir", "/dev/shm", "where the tree is measured")
+	flags.StringVar(&opts.treeDir, "tree-dir", "/dev/shm", "where trees, lists and buckets are measured")
 	flags.StringVar(&opts.cache, "cache", filepath.Join(cache, "powercloud-bench"), "directory for the programs that are built")
 	flags.StringVar(&opts.workspace, "workspace", "", "the checkout; found by itself if empty")
 	flags.StringVar(&opts.pcctl, "pcctl", "", "pcctl's binary; built from the checkout if empty")
@@ -114,20 +154,38 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if opts.rounds < 1 || opts.files < 1 {
 		return opts, errors.New("--rounds and --files must be at least 1")
 	}
-	for _, number := range strings.Split(*locations, ",") {
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 {
-			return opts, fmt.Errorf("--locations: %q is not a number of directories", number)
-		}
-		opts.locations = append(opts.locations, n)
+	if opts.objects < 1 || opts.largeObjects < 1 {
+		return opts, errors.New("--objects and --large-objects must be at least 1")
+	}
+	if opts.locations, err = numbers(*locations); err != nil {
+		return opts, fmt.Errorf("--locations: %w", err)
+	}
+	if opts.buckets, err = numbers(*buckets); err != nil {
+		return opts, fmt.Errorf("--buckets: %w", err)
 	}
 	opts.workloads = strings.Split(*workloads, ",")
+	if err := checkWorkloads(opts.workloads); err != nil {
+		return opts, err
+	}
 	opts.tools = strings.Split(*tools, ",")
 	opts.fileDirs = strings.Split(*fileDirs, ",")
 	if opts.workspace, err = findWorkspace(opts.workspace); err != nil {
 		return opts, err
 	}
 	return opts, nil
+}
+
+// numbers reads a list of numbers of locations.
+func numbers(list string) ([]int, error) {
+	var all []int
+	for _, number := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a number of locations", number)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // findWorkspace returns the checkout's top: the one given, the one that Bazel

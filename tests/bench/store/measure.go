@@ -1,184 +1,273 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"time"
 )
-
-// usage is what one operation took: all its commands together.
-type usage struct {
-	wall time.Duration
-	cpu  time.Duration // user and system, of all threads and children
-	peak int64         // bytes: the largest resident set of one of its commands
-}
 
 // key says what was measured.
 type key struct {
-	workload  string // "file" or "tree"
+	workload  string
 	dir       string
 	locations int
 	tool      string
-	operation string // "put", "get" or "verify"
+	operation string
 }
 
 // results are the rounds of each measurement.
 type results map[key][]usage
 
-// execute runs a command and returns what it wrote to standard output.
-func execute(ctx context.Context, c command) ([]byte, usage, error) {
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.path, c.args...)
-	cmd.Dir, cmd.Env = c.dir, c.env
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// A child's peak counts this process's memory at the start, too.
-	debug.FreeOSMemory()
-	start := time.Now()
-	err := cmd.Run()
-	u := usage{wall: time.Since(start)}
-	if err != nil {
-		return nil, u, fmt.Errorf("%s %q: %w\n%s%s", c.path, c.args, err, stdout.Bytes(), stderr.Bytes())
-	}
-	u.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	u.peak = peakMemory(cmd.ProcessState)
-	return stdout.Bytes(), u, nil
-}
-
-func output(ctx context.Context, c command) ([]byte, error) {
-	out, _, err := execute(ctx, c)
-	return out, err
-}
-
-func runAll(ctx context.Context, commands []command) error {
-	for _, c := range commands {
-		if _, err := output(ctx, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// workload is something that is stored.
-type workload struct {
-	name   string // "file" or "tree"
-	dir    string // the directory that all of it happens in
-	source string
+// bench is a run of the benchmark.
+type bench struct {
+	opts    options
+	tools   []tool
+	log     func(string, ...any)
+	results results
 }
 
 // measureAll measures everything, round by round, so that what changes on the
 // machine meanwhile touches all tools alike.
 func measureAll(ctx context.Context, opts options, tools []tool, log func(string, ...any)) (results, error) {
-	all := results{}
+	b := &bench{opts: opts, tools: tools, log: log, results: results{}}
 	for _, name := range opts.workloads {
-		dirs := []string{opts.treeDir}
-		switch name {
-		case "file":
-			dirs = opts.fileDirs
-		case "tree":
-		default:
-			return nil, fmt.Errorf("--workloads: %q is neither file nor tree", name)
-		}
-		for _, dir := range dirs {
-			if err := measureIn(ctx, opts, name, dir, tools, all, log); err != nil {
+		w := workloadNamed(name)
+		for _, dir := range w.dirs(opts) {
+			if err := b.measureIn(ctx, w, dir); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return all, nil
+	return b.results, nil
 }
 
-func measureIn(ctx context.Context, opts options, name, dir string, tools []tool, all results, log func(string, ...any)) error {
+// measureIn measures a workload in one directory.
+func (b *bench) measureIn(ctx context.Context, w workload, dir string) error {
 	top, err := os.MkdirTemp(dir, "powercloud-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(top)
-	w := workload{name: name, dir: dir, source: filepath.Join(top, "source", name)}
-	if err := makeSource(opts, w); err != nil {
+	source := filepath.Join(top, "source", w.name)
+	if err := makeSource(b.opts, w, source); err != nil {
 		return err
 	}
-	for round := range opts.rounds {
-		for _, locations := range opts.locations {
-			for _, t := range tools {
-				p := newPlace(filepath.Join(top, t.name), w, locations)
-				log("round %d: %s in %s, %d location(s): %s", round+1, name, dir, locations, t.name)
-				if err := measure(ctx, p, t, w, all, round == 0); err != nil {
-					return fmt.Errorf("%s: %w", t.name, err)
-				}
+	for _, locations := range w.locations(b.opts) {
+		m := &measurement{bench: b, workload: w, dir: dir, top: top, source: source, locations: locations}
+		run := m.store
+		if w.listed {
+			run = m.list
+		}
+		if err := run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measurement is a workload with one number of locations in one directory.
+type measurement struct {
+	*bench
+	workload  workload
+	dir       string
+	top       string // a directory of the measurement's own in dir
+	source    string
+	locations int
+}
+
+// takingPart returns the tools that do the workload.
+func (m *measurement) takingPart() []tool {
+	var list []tool
+	for _, t := range m.tools {
+		if t.takesPart(m.workload) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// newPlace makes and sets up a place for a tool. The caller leaves it, also when
+// that failed.
+func (m *measurement) newPlace(ctx context.Context, t tool) (*place, error) {
+	dir := filepath.Join(m.top, t.name)
+	p := &place{dir: dir, source: m.source, tree: m.workload.tree, out: filepath.Join(dir, "out")}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return p, err
+	}
+	number := m.locations
+	if m.workload.erasure {
+		p.erasure = t.name == namePCCtl || t.name == nameRecovery
+		if !p.erasure {
+			number = 1
+		}
+	}
+	for i := range number {
+		name := fmt.Sprintf("location-%d", i+1)
+		if !m.workload.buckets {
+			name = filepath.Join(dir, name)
+		}
+		p.repos = append(p.repos, name)
+	}
+	if m.workload.buckets {
+		var err error
+		if p.service, err = startService(dir, p.repos, m.opts.latency); err != nil {
+			return p, err
+		}
+	}
+	if t.setup != nil {
+		return p, t.setup(ctx, p)
+	}
+	return p, nil
+}
+
+// leave removes a place with everything in it.
+func (p *place) leave() error {
+	var err error
+	if p.service != nil {
+		err = p.service.stop()
+	}
+	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+// operate measures one operation.
+func (m *measurement) operate(ctx context.Context, t tool, p *place, name string) error {
+	commands, err := t.operation(name)(ctx, p)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if name != opWarm {
+		// The page cache is warm for all: what an operation reads is read once
+		// before it, and everything dirty is on the disk when it starts.
+		if err := errors.Join(warm(p.source), warm(p.dir)); err != nil {
+			return err
+		}
+		flushDirty()
+	}
+	p.service.taken()
+	var total usage
+	for _, c := range commands {
+		u, err := measured(ctx, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		total.add(u)
+	}
+	requests := p.service.taken()
+	for _, n := range requests {
+		total.requests += int64(n)
+	}
+	if p.service != nil {
+		m.log("  %s: %.2f s, requests: %v", name, total.wall.Seconds(), requests)
+	}
+	if listing := name == opCold || name == opWarm; listing && total.lines < m.workload.objects(m.opts) {
+		return fmt.Errorf("%s printed %d lines for %d objects", name, total.lines, m.workload.objects(m.opts))
+	}
+	k := key{m.workload.name, m.dir, m.locations, t.name, name}
+	m.results[k] = append(m.results[k], total)
+	return nil
+}
+
+// store lets the tools put, get and verify in new places, round by round.
+func (m *measurement) store(ctx context.Context) error {
+	for round := range m.opts.rounds {
+		for _, t := range m.takingPart() {
+			m.log("round %d: %s in %s, %d location(s): %s", round+1, m.workload.name, m.dir, m.locations, t.name)
+			p, err := m.newPlace(ctx, t)
+			if err == nil {
+				err = m.storeIn(ctx, t, p, round == 0)
+			}
+			if err = errors.Join(err, p.leave()); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
 			}
 		}
 	}
 	return nil
 }
 
-func newPlace(dir string, w workload, locations int) *place {
-	p := &place{dir: dir, source: w.source, tree: w.name == "tree", out: filepath.Join(dir, "out")}
-	for i := range locations {
-		p.repos = append(p.repos, filepath.Join(dir, fmt.Sprintf("location-%d", i+1)))
-	}
-	return p
-}
-
-// measure lets one tool put, get and verify in a new place. The page cache is
-// warm for all: what an operation reads is read once before it, and everything
-// dirty is on the disk when it starts.
-func measure(ctx context.Context, p *place, t tool, w workload, all results, compare bool) error {
-	if err := os.Mkdir(p.dir, 0o700); err != nil {
-		return err
-	}
-	defer os.RemoveAll(p.dir)
-	if t.setup != nil {
-		if err := t.setup(ctx, p); err != nil {
-			return err
-		}
-	}
-	for _, op := range []struct {
-		name    string
-		prepare func(context.Context, *place) ([]command, error)
-	}{{"put", t.put}, {"get", t.get}, {"verify", t.verify}} {
-		if op.prepare == nil {
+// storeIn lets one tool put, get and verify.
+func (m *measurement) storeIn(ctx context.Context, t tool, p *place, compare bool) error {
+	for _, op := range m.workload.operations() {
+		if t.operation(op) == nil {
 			continue
 		}
-		if op.name == "get" {
+		if op == opGet {
 			if err := os.Mkdir(p.out, 0o700); err != nil {
 				return err
 			}
 		}
-		commands, err := op.prepare(ctx, p)
-		if err != nil {
-			return fmt.Errorf("%s: %w", op.name, err)
-		}
-		if err := errors.Join(warm(p.source), warm(p.dir)); err != nil {
+		if err := m.operate(ctx, t, p, op); err != nil {
 			return err
 		}
-		var total usage
-		flushDirty()
-		for _, c := range commands {
-			_, u, err := execute(ctx, c)
-			if err != nil {
-				return fmt.Errorf("%s: %w", op.name, err)
-			}
-			total.wall += u.wall
-			total.cpu += u.cpu
-			total.peak = max(total.peak, u.peak)
+		if op != opGet {
+			continue
 		}
-		k := key{w.name, w.dir, len(p.repos), t.name, op.name}
-		all[k] = append(all[k], total)
-		if op.name == "get" {
-			if compare {
-				if err := same(w.source, below(p.out, p.source)); err != nil {
-					return fmt.Errorf("get did not give back what was put: %w", err)
-				}
+		if compare {
+			if err := same(p.source, below(p.out, p.source)); err != nil {
+				return fmt.Errorf("get did not give back what was put: %w", err)
 			}
-			if err := os.RemoveAll(p.out); err != nil {
+		}
+		if err := os.RemoveAll(p.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list lets the tools go through many objects, round by round. Storing those takes
+// long and is not measured: it is done once.
+func (m *measurement) list(ctx context.Context) error {
+	if !m.workload.alone {
+		return m.listWith(ctx, m.takingPart())
+	}
+	// One after the other: a million objects take 5 GiB of a file system in
+	// memory.
+	for _, t := range m.takingPart() {
+		if err := m.listWith(ctx, []tool{t}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *measurement) listWith(ctx context.Context, tools []tool) (err error) {
+	places := make([]*place, len(tools))
+	for i, t := range tools {
+		m.log("storing for %s in %s, %d location(s): %s", m.workload.name, m.dir, m.locations, t.name)
+		places[i], err = m.newPlace(ctx, t)
+		defer func() { err = errors.Join(err, places[i].leave()) }()
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+		if err := t.fill(ctx, places[i], m.workload, m.workload.objects(m.opts)); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	for round := range m.opts.rounds {
+		for i, t := range tools {
+			m.log("round %d: %s in %s, %d location(s): %s", round+1, m.workload.name, m.dir, m.locations, t.name)
+			if err := m.listIn(ctx, t, places[i]); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// listIn lets one tool go through many objects.
+func (m *measurement) listIn(ctx context.Context, t tool, p *place) error {
+	for _, op := range m.workload.operations() {
+		if t.operation(op) == nil {
+			continue
+		}
+		if op == opCold && t.forget != nil {
+			if err := t.forget(p); err != nil {
 				return err
 			}
+		}
+		if err := m.operate(ctx, t, p, op); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -29,6 +29,8 @@ func (r report) median(k key) (usage, bool) {
 		wall: medianOf(rounds, func(u usage) time.Duration { return u.wall }),
 		cpu:  medianOf(rounds, func(u usage) time.Duration { return u.cpu }),
 		peak: medianOf(rounds, func(u usage) int64 { return u.peak }),
+
+		requests: medianOf(rounds, func(u usage) int64 { return u.requests }),
 	}, true
 }
 
@@ -44,8 +46,6 @@ func medianOf[T ~int64](rounds []usage, figure func(usage) T) T {
 	}
 	return list[middle]
 }
-
-var operations = []string{"put", "get", "verify"}
 
 // table is the part of a report that is one workload in one directory.
 type table struct {
@@ -70,16 +70,17 @@ func (t table) key(tool, operation string) key {
 	return key{t.workload, t.dir, t.locations, tool, operation}
 }
 
+// of is the workload that a table is of.
+func (t table) of() workload { return workloadNamed(t.workload) }
+
+// copied reports whether a table compares with cp -r.
+func (t table) copied() bool {
+	w := t.of()
+	return w.tree && !w.buckets && !w.listed
+}
+
 func (r report) describe(t table) string {
-	what := fmt.Sprintf("one file of %v", r.opts.size)
-	if t.workload == "tree" {
-		what = fmt.Sprintf("%d files of %v", r.opts.files, r.opts.fileSize)
-	}
-	into := "one directory"
-	if t.locations > 1 {
-		into = fmt.Sprintf("%d directories", t.locations)
-	}
-	return fmt.Sprintf("%s into %s in %s", what, into, t.dir)
+	return fmt.Sprintf("%s, in %s", t.of().describe(r.opts, t.locations), t.dir)
 }
 
 func (r report) writeText(out io.Writer) error {
@@ -89,10 +90,13 @@ func (r report) writeText(out io.Writer) error {
 	for _, t := range r.tables() {
 		fmt.Fprintf(w, "\n%s\n", r.describe(t))
 		fmt.Fprint(w, "tool\t")
-		for _, op := range operations {
+		for _, op := range t.of().operations() {
 			fmt.Fprintf(w, "%s s\tCPU s\tMiB\t", op)
+			if t.of().buckets {
+				fmt.Fprint(w, "requests\t")
+			}
 		}
-		if t.workload == "tree" {
+		if t.copied() {
 			fmt.Fprint(w, "put / cp -r\tget / cp -r\t")
 		}
 		fmt.Fprintln(w)
@@ -111,18 +115,26 @@ func (r report) writeText(out io.Writer) error {
 }
 
 func (r report) writeRow(w io.Writer, t table, tool string) {
-	if _, ok := r.median(t.key(tool, "put")); !ok {
+	operations := t.of().operations()
+	if _, ok := r.median(t.key(tool, operations[0])); !ok {
 		return
 	}
 	fmt.Fprintf(w, "%s\t", tool)
 	for _, op := range operations {
-		if u, ok := r.median(t.key(tool, op)); ok {
+		u, ok := r.median(t.key(tool, op))
+		if ok {
 			fmt.Fprintf(w, "%.2f\t%.2f\t%d\t", u.wall.Seconds(), u.cpu.Seconds(), u.peak>>20)
 		} else {
 			fmt.Fprint(w, "-\t-\t-\t")
 		}
+		switch {
+		case t.of().buckets && ok:
+			fmt.Fprintf(w, "%d\t", u.requests)
+		case t.of().buckets:
+			fmt.Fprint(w, "-\t")
+		}
 	}
-	if t.workload == "tree" {
+	if t.copied() {
 		for _, op := range operations[:2] {
 			own, ok := r.median(t.key(tool, op))
 			copied, okCopy := r.median(t.key(nameCopy, op))
@@ -170,6 +182,7 @@ type result struct {
 	Wall      float64   `json:"wall_seconds"`
 	CPU       float64   `json:"cpu_seconds"`
 	Peak      int64     `json:"peak_bytes"`
+	Requests  int64     `json:"requests,omitempty"`
 	Walls     []float64 `json:"wall_seconds_each"`
 }
 
@@ -177,14 +190,14 @@ func (r report) writeJSON(out io.Writer) error {
 	var list []result
 	for _, t := range r.tables() {
 		for _, tool := range toolNames() {
-			for _, op := range operations {
+			for _, op := range t.of().operations() {
 				k := t.key(tool, op)
 				u, ok := r.median(k)
 				if !ok {
 					continue
 				}
 				one := result{Workload: t.workload, Dir: t.dir, Locations: t.locations, Tool: tool, Operation: op,
-					Wall: u.wall.Seconds(), CPU: u.cpu.Seconds(), Peak: u.peak}
+					Wall: u.wall.Seconds(), CPU: u.cpu.Seconds(), Peak: u.peak, Requests: u.requests}
 				for _, round := range r.results[k] {
 					one.Walls = append(one.Walls, round.wall.Seconds())
 				}
@@ -201,7 +214,11 @@ func (r report) writeJSON(out io.Writer) error {
 		Size     int64    `json:"file_bytes"`
 		Files    int      `json:"tree_files"`
 		FileSize int64    `json:"tree_file_bytes"`
+		Objects  int      `json:"list_objects"`
+		Large    int      `json:"list_large_objects"`
+		Latency  float64  `json:"latency_seconds"`
 		Results  []result `json:"results"`
 		Targets  []target `json:"targets"`
-	}{cores(), runtime.GOOS + "/" + runtime.GOARCH, r.opts.rounds, int64(r.opts.size), r.opts.files, int64(r.opts.fileSize), list, r.targets()})
+	}{cores(), runtime.GOOS + "/" + runtime.GOARCH, r.opts.rounds, int64(r.opts.size), r.opts.files, int64(r.opts.fileSize),
+		r.opts.objects, r.opts.largeObjects, r.opts.latency.Seconds(), list, r.targets()})
 }

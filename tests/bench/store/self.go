@@ -24,6 +24,8 @@ func runSelf(args []string) error {
 		return nil
 	case "memory":
 		return touchMemory()
+	case "plant":
+		return runPlant(args[1:])
 	case "put", "get", "verify":
 		return runCeiling(args[0], args[1:])
 	}
@@ -51,7 +53,8 @@ func useMemory(ctx context.Context) error {
 // measured on is its put.
 func argon() (tool, error) {
 	return tool{
-		note: "one Argon2id derivation and nothing else, shown under put",
+		note:    "one Argon2id derivation and nothing else, shown under put",
+		buckets: true,
 		put: func(_ context.Context, p *place) ([]command, error) {
 			c, err := selfTool(p, "argon2id")
 			return []command{c}, err

@@ -13,15 +13,27 @@ import (
 	"strings"
 )
 
-// makeSource makes what is stored: random bytes, the same in every run.
-func makeSource(opts options, w workload) error {
+// makeSource makes what is stored: random bytes, the same in every run, or lines.
+func makeSource(opts options, w workload, source string) error {
 	random := rand.NewChaCha8([32]byte([]byte("the same bytes in every run ....")))
-	if w.name == "file" {
-		return makeFile(w.source, random, int64(opts.size))
+	if w.alone {
+		return os.MkdirAll(source, 0o700) // nobody stores it
+	}
+	if !w.tree {
+		return makeFile(source, random, int64(opts.size))
+	}
+	if w.listed {
+		for i := range w.objects(opts) {
+			content := listedContent(i)
+			if err := makeFile(filepath.Join(source, listedName(i)), bytes.NewReader(content), int64(len(content))); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for i := range opts.files {
 		// A hundred files a directory.
-		path := filepath.Join(w.source, fmt.Sprintf("%03d", i/100), fmt.Sprintf("%05d", i))
+		path := filepath.Join(source, fmt.Sprintf("%03d", i/100), fmt.Sprintf("%05d", i))
 		if err := makeFile(path, random, int64(opts.fileSize)); err != nil {
 			return err
 		}

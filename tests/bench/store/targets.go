@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // target is what pcctl should reach.
 type target struct {
@@ -18,15 +21,33 @@ type goal struct {
 }
 
 func goals() []goal {
-	return []goal{
+	list := []goal{
 		{"file", "put", nameCeiling, 0.85},
 		{"file", "put", nameKopia, 1.7},
 		{"file", "put", nameRestic, 2.2},
 		{"file", "get", nameRclone, 1},
 		{"file", "verify", nameRestic, 2},
 		{"tree", "put", nameKopia, 1},
+		{"ec-file", opPut, namePlain, 1 / 1.5},
 	}
+	// In these, faster than each of the others in every row.
+	for _, name := range []string{"s3-file", "s3-tree", "ec-file", "list"} {
+		for _, op := range workloadNamed(name).operations() {
+			for _, peer := range []string{nameRestic, nameKopia, nameRclone} {
+				list = append(list, goal{name, op, peer, 1})
+			}
+		}
+	}
+	return list
 }
+
+// What pcctl may take for a listing: time for as many objects as list has by
+// default, and memory beyond Argon2id's for any number.
+const (
+	coldListing   = 10 * time.Second
+	warmListing   = time.Second
+	listingMemory = 256 << 20
+)
 
 // memoryMargin is what pcctl may take beyond Argon2id's own memory.
 const memoryMargin = 64 << 20
@@ -44,7 +65,12 @@ func (r report) targets() []target {
 				}
 			}
 		}
-		list = append(list, r.memoryTargets(t)...)
+		switch {
+		case t.of().listed:
+			list = append(list, r.listingTargets(t)...)
+		case !t.of().buckets && !t.of().erasure:
+			list = append(list, r.memoryTargets(t)...)
+		}
 	}
 	return list
 }
@@ -71,7 +97,7 @@ func (r report) memoryTargets(t table) []target {
 	if !ok {
 		return nil
 	}
-	for _, op := range operations {
+	for _, op := range t.of().operations() {
 		own, ok := r.median(t.key(namePCCtl, op))
 		if !ok {
 			continue
@@ -82,6 +108,34 @@ func (r report) memoryTargets(t table) []target {
 			Measured: fmt.Sprintf("%d MiB", own.peak>>20),
 			Met:      own.peak <= argon.peak+memoryMargin,
 		})
+	}
+	return list
+}
+
+// listingTargets holds listings to their time and memory. What Argon2id takes of
+// the memory is missing where the recovery key unlocks.
+func (r report) listingTargets(t table) []target {
+	var list []target
+	limits := map[string]time.Duration{opCold: coldListing, opWarm: warmListing}
+	for _, op := range t.of().operations() {
+		limit, ok := limits[op]
+		own, measured := r.median(t.key(namePCCtl, op))
+		if ok && measured && !t.of().alone {
+			list = append(list, target{
+				What:     fmt.Sprintf("%s: %s", r.describe(t), op),
+				Wanted:   fmt.Sprintf("<= %v", limit),
+				Measured: fmt.Sprintf("%.2fs", own.wall.Seconds()),
+				Met:      own.wall <= limit,
+			})
+		}
+		if own, measured = r.median(t.key(nameRecovery, op)); measured {
+			list = append(list, target{
+				What:     fmt.Sprintf("%s: peak memory of %s without Argon2id", r.describe(t), op),
+				Wanted:   fmt.Sprintf("<= %d MiB", listingMemory>>20),
+				Measured: fmt.Sprintf("%d MiB", own.peak>>20),
+				Met:      own.peak <= listingMemory,
+			})
+		}
 	}
 	return list
 }
