@@ -75,7 +75,8 @@ func TestCheckPassphrase(t *testing.T) {
 		{"zwölf Zeich", false}, // 12 bytes, 11 characters
 		{"пароль-паро", false}, // 21 bytes, 11 characters
 		{"пароль-парол", true},
-		{strings.Repeat("x", 1000), true},
+		{strings.Repeat("x", MaxPassphrase), true},
+		{strings.Repeat("x", MaxPassphrase+1), false},
 		{"twelve chars\n", false},
 		{"twelve\x00chars", false},
 		{"twelve chars\xff", false},

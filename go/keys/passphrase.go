@@ -14,8 +14,13 @@ import (
 // bytes) in a new passphrase.
 const MinPassphrase = 12
 
+// MaxPassphrase is the length of the longest new passphrase, in bytes. Terminals cut
+// lines off at about four times that.
+const MaxPassphrase = 1024
+
 // CheckPassphrase says whether a new passphrase may be used: UTF-8, at least
-// MinPassphrase characters, and none that couldn't be typed again at a prompt.
+// MinPassphrase characters and at most MaxPassphrase bytes, and none that couldn't
+// be typed again at a prompt.
 // Its error is nil, or one line that doesn't repeat the passphrase.
 //
 // It is for new passphrases only. Unlocking tries whatever bytes it is given,
@@ -31,6 +36,9 @@ func CheckPassphrase(passphrase []byte) error {
 			return errors.New("keys: the passphrase holds a line break or another control character, which can't be typed at a prompt; leave it out")
 		}
 		i += size
+	}
+	if len(passphrase) > MaxPassphrase {
+		return fmt.Errorf("keys: the passphrase is longer than %d bytes, which can't be typed at a prompt", MaxPassphrase)
 	}
 	if count < MinPassphrase {
 		return fmt.Errorf("keys: the passphrase is too short; use at least %d characters", MinPassphrase)

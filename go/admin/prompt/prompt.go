@@ -16,10 +16,6 @@ const (
 	EnvRecoveryKey   = "POWERCLOUD_RECOVERY_KEY"
 )
 
-// MaxSecret is the length of the longest passphrase that is read from a
-// terminal, in bytes. Terminals cut lines off at about four times that.
-const MaxSecret = 1024
-
 // ErrNoTerminal means that a passphrase is needed, and neither the environment
 // has one nor is there a terminal to ask on.
 var ErrNoTerminal = errors.New("no terminal for passphrase; set " + EnvPassphrase +

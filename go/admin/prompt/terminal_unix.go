@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"powercloud.unidatum.com/go/keys"
 )
 
 // System returns the terminal that controls this process, whatever its
@@ -108,9 +110,9 @@ func readLine(ctx context.Context, tty *os.File) ([]byte, error) {
 	}
 }
 
-// scanLine reads one line of at most MaxSecret bytes.
+// scanLine reads one line of at most keys.MaxPassphrase bytes.
 func scanLine(r io.Reader) ([]byte, error) {
-	line := make([]byte, 0, MaxSecret+1)
+	line := make([]byte, 0, keys.MaxPassphrase+1)
 	for {
 		at := len(line)
 		n, err := r.Read(line[at : at+1])
@@ -119,9 +121,9 @@ func scanLine(r io.Reader) ([]byte, error) {
 				return line, nil
 			}
 			line = line[:at+1]
-			if len(line) > MaxSecret {
+			if len(line) > keys.MaxPassphrase {
 				clear(line)
-				return nil, fmt.Errorf("the passphrase is longer than %d bytes", MaxSecret)
+				return nil, fmt.Errorf("the passphrase is longer than %d bytes", keys.MaxPassphrase)
 			}
 			continue
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"powercloud.unidatum.com/go/keys"
 )
 
 // helperVariable makes the test binary ask for passphrases, as a process of
@@ -218,7 +220,7 @@ func TestScanLineIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		length int
 		ok     bool
-	}{{0, true}, {MaxSecret, true}, {MaxSecret + 1, false}} {
+	}{{0, true}, {keys.MaxPassphrase, true}, {keys.MaxPassphrase + 1, false}} {
 		line, err := scanLine(strings.NewReader(strings.Repeat("x", test.length) + "\nnext"))
 		if (err == nil) != test.ok || (test.ok && len(line) != test.length) {
 			t.Errorf("%d bytes: %d read, error %v", test.length, len(line), err)

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"powercloud.unidatum.com/go/keys"
 )
 
 // System returns the console of this process, whatever its standard input and
@@ -52,9 +54,9 @@ func (console) ReadSecret(ctx context.Context, prompt string) ([]byte, error) {
 			return nil, ErrInterrupted
 		case r.err != nil:
 			return nil, fmt.Errorf("reading the passphrase from the console: %w", r.err)
-		case len(r.line) > MaxSecret:
+		case len(r.line) > keys.MaxPassphrase:
 			clear(r.line)
-			return nil, fmt.Errorf("the passphrase is longer than %d bytes", MaxSecret)
+			return nil, fmt.Errorf("the passphrase is longer than %d bytes", keys.MaxPassphrase)
 		}
 		return r.line, nil
 	case <-ctx.Done():

@@ -128,7 +128,7 @@ func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit
 	}
 	for _, l := range report.Locations {
 		if l.Removed > 0 {
-			g.warn("%s had %d manifests that can't be read and that no write can have stored; they were deleted", l.Location, l.Removed)
+			g.warn("%s had %d manifests that can't be read and that no majority can have taken; they were deleted", l.Location, l.Removed)
 		}
 	}
 	if cmd.Bool("json") {

@@ -224,3 +224,75 @@ func TestWritesAvoidWhatIsDown(t *testing.T) {
 		}
 	})
 }
+
+// TestListEachHedged: a listing that stalls, at once or later, doesn't hold the
+// others.
+func TestListEachHedged(t *testing.T) {
+	for title, c := range map[string]struct {
+		hedged  bool
+		stalled []int
+		quorum  int
+		waits   bool
+	}{
+		"not hedged":        {false, []int{1}, 0, true},
+		"one of three":      {true, []int{1}, 0, false},
+		"two of three":      {true, []int{1, 2}, 0, true},
+		"a write needs one": {true, []int{1}, 1, true},
+		"a write needs all": {true, []int{0, 2}, 3, false},
+		"nothing stalls":    {true, nil, 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			set, at := three(t, c.quorum)
+			if c.hedged {
+				set.Hedge()
+			}
+			if err := set.Put(t.Context(), name, []byte("data")); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range c.stalled {
+				at[i].Stall(blobtest.List)
+			}
+			type outcome struct {
+				errs   []error
+				err    error
+				listed int
+			}
+			done := make(chan outcome, 1)
+			go func() {
+				var o outcome
+				o.errs, o.err = set.ListEach(t.Context(), name.Kind, nil, func(group quorum.Group) error {
+					for _, infos := range group.Listed {
+						o.listed += len(infos)
+					}
+					return nil
+				})
+				done <- o
+			}()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if waits := len(done) == 0; waits != c.waits {
+				t.Errorf("%s: after an hour, it waits: %v", title, waits)
+			}
+			for _, location := range at {
+				location.Heal()
+			}
+			o := <-done
+			late := 0
+			for _, err := range o.errs {
+				if err == pace.ErrLate {
+					late++
+				}
+			}
+			want := len(c.stalled)
+			if c.waits && c.quorum == 0 && c.hedged {
+				want = 1 // Not both can be done without.
+			} else if c.waits {
+				want = 0
+			}
+			if o.err != nil || late != want || o.listed != 3-want {
+				t.Errorf("%s: %d late, %d blobs listed, %v %v", title, late, o.listed, o.err, o.errs)
+			}
+			set.Close(context.Background())
+		})
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/pace"
 )
 
 // maxGroup is how many blobs a location may list whose IDs begin with the same
@@ -34,6 +36,9 @@ type Group struct {
 // it. It holds a few groups a location in memory. Locations that failed before,
 // by their index, are not asked and count as failed; failed may be nil.
 //
+// If the set is hedged, a location that goes on with nothing for a while fails with
+// pace.ErrLate, as long as the others between them have what a quorum took.
+//
 // The errors returned are those of the locations, in their order. The last result
 // is fn's error, which ends the listing, or ctx's.
 func (s *Set) ListEach(ctx context.Context, kind blob.Kind, failed []error, fn func(Group) error) ([]error, error) {
@@ -41,18 +46,23 @@ func (s *Set) ListEach(ctx context.Context, kind blob.Kind, failed []error, fn f
 	defer cancel()
 	lists := make([]*list, len(s.locations))
 	for i, location := range s.locations {
-		lists[i] = &list{groups: make(chan []blob.Info, 1)}
+		lists[i] = &list{groups: make(chan []blob.Info, 1), ended: make(chan struct{})}
 		if failed != nil && failed[i] != nil {
-			lists[i].err = failed[i]
+			lists[i].failed = failed[i]
 			close(lists[i].groups)
 			continue
 		}
-		go lists[i].run(ctx, location, kind)
+		var listCtx context.Context
+		listCtx, lists[i].cancel = context.WithCancel(ctx)
+		go lists[i].run(listCtx, location, kind)
 	}
 	failure := func() error {
 		for first := range 256 {
 			group := Group{First: byte(first), Listed: make([][]blob.Info, len(lists)), Failed: make([]error, len(lists))}
 			for i, l := range lists {
+				if s.hedged && !l.ready() && s.dispensable(lists, i) && !l.waitFor(ctx, listPatience) {
+					l.failed = pace.ErrLate
+				}
 				group.Listed[i], group.Failed[i] = l.take(byte(first))
 			}
 			if err := ctx.Err(); err != nil {
@@ -69,6 +79,11 @@ func (s *Set) ListEach(ctx context.Context, kind blob.Kind, failed []error, fn f
 	}
 	errs := make([]error, len(lists))
 	for i, l := range lists {
+		if l.failed != nil {
+			errs[i] = l.failed
+			s.abandon(l)
+			continue
+		}
 		errs[i] = l.end()
 	}
 	if failure == nil {
@@ -77,12 +92,47 @@ func (s *Set) ListEach(ctx context.Context, kind blob.Kind, failed []error, fn f
 	return errs, failure
 }
 
+// listPatience is how long a listing may go on with nothing. The first page of a
+// large bucket takes a while.
+const listPatience = 4 * pace.MostPatience
+
+// dispensable reports whether what a quorum took is at the locations other than the
+// one with index i that have not failed.
+func (s *Set) dispensable(lists []*list, i int) bool {
+	without := 1
+	for j, l := range lists {
+		if j != i && l.hasFailed() {
+			without++
+		}
+	}
+	return without < s.quorum
+}
+
+// abandon ends a listing that isn't waited for.
+func (s *Set) abandon(l *list) {
+	if l.cancel == nil {
+		return // It was never begun.
+	}
+	leave := s.background.Enter(l.cancel)
+	l.cancel()
+	go func() {
+		defer leave()
+		_ = l.end()
+	}()
+}
+
 // list is one location's listing under way.
 type list struct {
+	// cancel ends the listing.
+	cancel context.CancelFunc
+	// failed says why the location isn't asked, or not waited for, any more.
+	failed error
 	// groups has what begins with the same byte together, and is closed at the
 	// end.
 	groups chan []blob.Info
-	err    error
+	// ended is closed before groups, and once err is set.
+	ended chan struct{}
+	err   error
 	// ahead is a group that was received and is not due yet.
 	ahead []blob.Info
 }
@@ -90,6 +140,7 @@ type list struct {
 // run lists the location.
 func (l *list) run(ctx context.Context, location blob.Location, kind blob.Kind) {
 	defer close(l.groups)
+	defer close(l.ended)
 	var group []blob.Info
 	send := func() error {
 		if len(group) == 0 {
@@ -126,6 +177,9 @@ func (l *list) run(ctx context.Context, location blob.Location, kind blob.Kind) 
 // take returns the blobs that begin with a byte, or why the listing ended before
 // them.
 func (l *list) take(first byte) ([]blob.Info, error) {
+	if l.failed != nil {
+		return nil, l.failed
+	}
 	if l.ahead == nil {
 		group, ok := <-l.groups
 		if !ok {
@@ -139,6 +193,39 @@ func (l *list) take(first byte) ([]blob.Info, error) {
 	group := l.ahead
 	l.ahead = nil
 	return group, nil
+}
+
+// ready reports whether take doesn't wait.
+func (l *list) ready() bool { return l.failed != nil || l.ahead != nil || len(l.groups) > 0 }
+
+// hasFailed reports whether the listing is known to have failed.
+func (l *list) hasFailed() bool {
+	if l.failed != nil {
+		return true
+	}
+	select {
+	case <-l.ended:
+		return l.err != nil
+	default:
+		return false
+	}
+}
+
+// waitFor waits for take to be ready, and reports whether it is in time.
+func (l *list) waitFor(ctx context.Context, patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case group, ok := <-l.groups:
+		if ok {
+			l.ahead = group
+		}
+		return true
+	case <-ctx.Done():
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // end waits for the listing to end and returns its error.

@@ -43,7 +43,7 @@ type LocationReport struct {
 	// Repaired counts what was written or removed.
 	Repaired int
 	// Removed counts the manifests that were removed: they could not be read,
-	// and no write can have stored them.
+	// and no majority of the locations can have taken them.
 	Removed int
 	// Foreign says that it holds another cluster's key header.
 	Foreign bool
