@@ -156,7 +156,7 @@ func parseRecord(data []byte, name blob.Name, l layout) (record, error) {
 	size := binary.BigEndian.Uint64(data[52:])
 	switch {
 	case r.layout != l:
-		return record{}, fmt.Errorf("K is %d and there are %d parts: %w", r.data, r.total, errLayout)
+		return record{}, fmt.Errorf("its K is %d and there are %d parts: %w", r.data, r.total, errLayout)
 	case r.index >= r.total, r.sequence > maxSequence, size > maxSize:
 		return record{}, errFormat
 	}
