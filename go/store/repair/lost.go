@@ -61,8 +61,8 @@ func (w *work) lostManifests(listed lost.Blobs) lost.Blobs {
 }
 
 // corruptChunks returns the lost chunks of which some location has a corrupt
-// copy, and those of the listed ones that may still be so: the others' copies
-// were not read.
+// copy, or may have for all that is known, and those of the listed ones that may
+// still be so: the others' copies were not read.
 func (w *work) corruptChunks(listed lost.Blobs) lost.Blobs {
 	corrupt := w.lostChunks()
 	reachable := w.reachable()
@@ -70,6 +70,14 @@ func (w *work) corruptChunks(listed lost.Blobs) lost.Blobs {
 		if w.survey.InUse[key].Corrupt&reachable == 0 {
 			// Where there is no copy, a writer doesn't rely on one.
 			delete(corrupt, key)
+		}
+	}
+	if w.options.Verify && len(w.survey.Unreadable) > 0 {
+		// A manifest that can't be read may need these, and nobody has read them.
+		for key, where := range w.survey.Unreferenced {
+			if where&reachable != 0 {
+				corrupt[key] = true
+			}
 		}
 	}
 	for key := range listed {

@@ -77,3 +77,18 @@ func TestCheckSaysHowToReplaceAndChangesNothing(t *testing.T) {
 	storetest.WantError(t, check(t, unlock(), true).Err(), nil, "1 damaged", "'pcctl repair --verify' and put it again")
 	wantRecords(t, b, 0)
 }
+
+func TestPuttingAgainReplacesChunksOfAManifestThatCanNotBeRead(t *testing.T) {
+	b, unlock := cluster(t)
+	rot(b)
+	for i := range b.Paths {
+		b.Alter(b.Blobs(i, blob.KindManifest)...)
+	}
+	storetest.WantError(t, mend(t, unlock(), true).Err(), nil, "2 damaged", "or put it again")
+	storetest.Put(t, b.Open(), "object", storetest.Content(1, chunk.Size+1))
+	storetest.Put(t, b.Open(), "deleted", storetest.Content(2, 1))
+	if err := mend(t, unlock(), true).Err(); err != nil {
+		t.Error(err)
+	}
+	wantRecords(t, b, 0)
+}
