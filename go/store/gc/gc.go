@@ -154,7 +154,7 @@ func (c *collection) take(ctx context.Context) (*survey.Survey, error) {
 				locations[i], counts.Corrupt)
 		}
 	}
-	return found, nil
+	return found, c.keepOlder(ctx, found)
 }
 
 // leftover is a temporary file of an interrupted write.

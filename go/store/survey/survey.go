@@ -72,6 +72,9 @@ type Survey struct {
 	// Invented are the manifests that no writer can have been told are
 	// stored: the few locations that have one have a corrupt one.
 	Invented []blob.Name
+	// Unsettled are the manifests of which the newest version is at so few locations
+	// that it may not have been acknowledged, while others have an older one.
+	Unsettled []blob.Name
 	// InUse holds the chunks that newest manifests need, by their blob ID.
 	InUse map[Key]*Chunk
 	// Unreferenced holds the other chunks, and who has them.
@@ -141,7 +144,7 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 	if errors.Is(result.Err(), newest.ErrNotFound) {
 		return // Listed by a location that doesn't have it.
 	}
-	differs, invented := false, v.Invented(name, result)
+	differs, stale, invented := false, false, v.Invented(name, result)
 	for i, c := range result.Copies {
 		counts := &s.Manifests[i]
 		switch c.State {
@@ -155,7 +158,7 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 		case newest.Stale:
 			counts.Present++
 			counts.Stale++
-			differs = true
+			differs, stale = true, true
 		case newest.Corrupt:
 			counts.Present++
 			counts.Corrupt++
@@ -165,6 +168,9 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 				s.Failed[i] = c.Err
 			}
 		}
+	}
+	if result.Manifest != nil && result.Current() < max(v.Set.Quorum(), len(result.Copies)/2+1) && stale {
+		s.Unsettled = append(s.Unsettled, name)
 	}
 	switch {
 	case invented:
