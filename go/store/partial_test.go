@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/blobtest"
 	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/repair"
@@ -104,4 +105,19 @@ func TestInterruptionIsNotTakenForAnUnreachableLocation(t *testing.T) {
 	_, err := b.Open().Stat(ctx, "x")
 	storetest.WantError(t, err, context.Canceled)
 	storetest.WantError(t, b.Open().Remove(ctx, "x"), context.Canceled)
+}
+
+func TestRemovingAgainSyncsTheTombstone(t *testing.T) {
+	b := storetest.New(t, 3)
+	storetest.Put(t, b.Open(), "x", []byte("content"))
+	// The first removal is cut off when it has written the tombstone everywhere.
+	b.Wrap = func(_ int, location blob.Location) blob.Location {
+		faulty := blobtest.NewFaulty(location)
+		faulty.Fail(blobtest.Flush, nil)
+		return faulty
+	}
+	storetest.WantError(t, b.Open().Remove(t.Context(), "x"), blobtest.ErrFault)
+	storetest.WantError(t, b.Open().Remove(t.Context(), "x"), blobtest.ErrFault)
+	b.Wrap = nil
+	storetest.WantError(t, b.Open().Remove(t.Context(), "x"), store.ErrNotFound)
 }

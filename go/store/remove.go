@@ -18,13 +18,20 @@ import (
 // reads one of those locations finds the object removed, others don't, until a
 // removal succeeds, the object is written again, or a repair has brought the
 // tombstone to the other locations. Removing it again completes the removal, and
-// returns ErrNotFound only once a quorum has the tombstone.
+// returns ErrNotFound only once a quorum has the tombstone on stable storage.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	result, err := s.newest(ctx, name)
 	if err != nil {
 		return err
 	}
 	if result.Manifest.Deleted && result.Current() >= s.set.Quorum() {
+		// Whoever wrote the tombstone may have been cut off before it was synced.
+		if err := s.set.PutMissing(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := s.set.Flush(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	err = s.bury(ctx, name, result)
