@@ -24,6 +24,7 @@ require (
 	golang.org/x/term v0.48.0
 	golang.org/x/tools v0.52.0
 	honnef.co/go/tools v0.8.2
+	pgregory.net/rapid v1.3.0
 )
 
 require (

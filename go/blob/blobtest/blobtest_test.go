@@ -62,3 +62,39 @@ func TestFaulty(t *testing.T) {
 		t.Errorf("%d calls were counted, want 7", n)
 	}
 }
+
+func TestMemoryComesBackOldAndRots(t *testing.T) {
+	m := blobtest.NewMemory("memory")
+	name := blobtest.Name(blob.KindManifest, 1)
+	put := func(content string) string {
+		if err := m.Put(t.Context(), name, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := m.Stat(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mark
+	}
+	want := func(content, mark string) {
+		t.Helper()
+		data, err := m.Get(t.Context(), name, nil, 100)
+		info, statErr := m.Stat(t.Context(), name)
+		if err != nil || statErr != nil || string(data) != content || info.Mark != mark {
+			t.Errorf("%q with the mark %s, %v, %v; want %q with %s", data, info.Mark, err, statErr, content, mark)
+		}
+	}
+	first := put("first")
+	restore := m.Snapshot()
+	second := put("second")
+	restore()
+	want("first", first)
+	third := put("third")
+	if third == second {
+		t.Error("two blobs have had the same mark")
+	}
+	m.Alter(func(_ blob.Name, data []byte) []byte { return data[1:] })
+	want("hird", third)
+	restore()
+	want("first", first)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -135,4 +136,27 @@ func (m *Memory) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) er
 		}
 	}
 	return nil
+}
+
+// Snapshot returns a function that brings the location back to what it holds now,
+// marks included. The marks of what is written later are new all the same.
+func (m *Memory) Snapshot() (restore func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	saved := maps.Clone(m.blobs)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.blobs = maps.Clone(saved)
+	}
+}
+
+// Alter replaces every blob by what change makes of it, under the mark it had, as
+// when bits rot. change owns the bytes.
+func (m *Memory) Alter(change func(name blob.Name, data []byte) []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, stored := range m.blobs {
+		m.blobs[name] = entry{change(name, bytes.Clone(stored.data)), stored.mark}
+	}
 }

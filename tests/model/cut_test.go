@@ -1,0 +1,42 @@
+package model
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// playAll plays scripts one after the other.
+func playAll(t *testing.T, scripts []script) {
+	fixture := newFixture(t)
+	for _, s := range scripts {
+		synctest.Test(t, func(t *testing.T) {
+			if err := newWorld(fixture, s, func(string, ...any) {}).play(); err != nil {
+				t.Errorf("%v\n%#v", err, s)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// TestCutOff kills a command at every call to a location, and then loses a location.
+func TestCutOff(t *testing.T) {
+	var scripts []script
+	for _, cut := range []step{{do: put, content: 3}, {do: remove}, {do: repairs, option: 1}, {do: collect}} {
+		for stop := range 16 {
+			for _, mask := range []places{0, 0b100, 0b011, 0b111} {
+				for _, kind := range []harmKind{powerCut, wiped} {
+					cut.stop, cut.mask = stop+1, mask
+					scripts = append(scripts, script{places: 3, clients: make([]clientOptions, 2), steps: []step{
+						{do: put, content: 2}, {do: put, object: 1, content: 4}, {do: put, object: 1, content: 1},
+						{do: collect}, cut, {do: crash},
+						{do: collect, client: 1}, {do: collect, client: 1},
+						{do: harm, option: int(kind), place: 2}, {do: get, client: 1}, {do: ls, client: 1},
+					}})
+				}
+			}
+		}
+	}
+	playAll(t, scripts)
+}

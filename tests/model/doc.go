@@ -1,0 +1,4 @@
+// Package model tests the store against a simple model of what it promises: many
+// random sequences of commands, by several clients, at locations that fail, lie,
+// stall, fill up, come back old or vanish.
+package model

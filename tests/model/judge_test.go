@@ -1,0 +1,305 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/store"
+)
+
+func (cmd *command) String() string {
+	text := fmt.Sprintf("command %d (%s)", cmd.number, cmd.step)
+	switch {
+	case cmd.end == 0:
+		return text
+	case cmd.dead:
+		text += ": killed"
+	case cmd.err != nil:
+		text += ": " + cmd.err.Error()
+	default:
+		text += ": ok"
+	}
+	if cmd.last != nil {
+		text += fmt.Sprintf(", wrote %s", cmd.last)
+	}
+	return fmt.Sprintf("%s; failed %s, lied %s", text, cmd.failed, cmd.lied)
+}
+
+// judge compares what a command answered with the model.
+func (m *model) judge(c *command) {
+	o := m.objects[c.step.object]
+	switch c.do {
+	case put:
+		m.judgePut(c, o)
+	case remove:
+		m.judgeRemove(c, o)
+	case get, stat:
+		m.judgeRead(c, o)
+	case ls:
+		m.judgeList(c)
+	case check, repairs:
+		m.judgeReport(c)
+	case collect:
+		m.judgeCollection(c)
+	}
+}
+
+// overlapped reports whether another command that may change something, and fits,
+// was under way at the same time.
+func (m *model) overlapped(c *command, fits func(*command) bool) bool {
+	return slices.ContainsFunc(m.commands, func(e *command) bool {
+		return e != c && e.do.writes() && (e.end == 0 || e.end > c.start) && fits(e)
+	})
+}
+
+func anyCommand(*command) bool { return true }
+
+// writing returns a function that reports whether a command writes an object.
+func writing(o *object) func(*command) bool {
+	return func(e *command) bool {
+		return e.do == repairs || (e.do == put || e.do == remove) && objectNames[e.step.object] == o.name
+	}
+}
+
+// harmedSince reports whether anything was lost since a moment.
+func (m *model) harmedSince(moment int) bool {
+	return slices.ContainsFunc(m.world.places, func(p *place) bool { return p.harmed >= moment })
+}
+
+// opened reports whether some location can have given the command the key header.
+func (m *model) opened(c *command) bool {
+	return slices.ContainsFunc(m.world.places, func(p *place) bool {
+		return !c.unread().has(p.index) && bytes.Equal(p.peek(blob.Header()), m.world.fixture.cluster.Header)
+	})
+}
+
+// mustSucceed reports whether a write has no excuse to fail.
+func (m *model) mustSucceed(c *command, o *object) bool {
+	return !c.cancelled && !c.session.unfinished && c.lied == 0 && m.rotten() == 0 && m.opened(c) && !m.harmedSince(c.start) &&
+		c.missed().count() <= len(m.world.places)-c.client.quorum &&
+		!m.overlapped(c, func(e *command) bool { return e.do == collect || writing(o)(e) })
+}
+
+func (m *model) judgePut(c *command, o *object) {
+	if c.err != nil {
+		if m.mustSucceed(c, o) {
+			m.fail("it fails without a reason: %w", c.err)
+		}
+		return
+	}
+	if len(c.sent) == 0 {
+		m.fail("it succeeds, and has written nothing")
+		return
+	}
+	v := c.sent[0]
+	if v.content != c.step.content || v.deleted || !v.shows(m, c.outcome.object.Modified, c.outcome.object.Size) {
+		m.fail("it says that it stored something else than %s", v)
+		return
+	}
+	m.acknowledged(c, o, v)
+}
+
+func (m *model) judgeRemove(c *command, o *object) {
+	floor := m.floor(o, c.start, c.unread())
+	switch {
+	case c.err == nil:
+		if c.last == nil || !c.last.deleted {
+			m.fail("it succeeds, and has written no tombstone")
+			return
+		}
+		m.acknowledged(c, o, c.last)
+	case errors.Is(c.err, store.ErrNotFound):
+		if !m.mayBeAbsent(c, o, floor) {
+			return
+		}
+		// Only if a quorum has the tombstone: that is as good as a success.
+		for _, v := range o.versions {
+			if v.deleted && !floor.newer(v) && m.durable(c, o, v).count() >= c.client.quorum {
+				m.acknowledged(c, o, v)
+				return
+			}
+		}
+		if floor != nil || !m.overlapped(c, writing(o)) &&
+			slices.ContainsFunc(o.versions, func(v *version) bool { return m.copies(o, v).minus(c.unread()) != 0 }) {
+			m.fail("no such object, it says, and no tombstone is at a quorum of locations")
+		}
+	case m.mustSucceed(c, o) && floor != nil:
+		m.fail("it fails without a reason: %w", c.err)
+	}
+}
+
+// durable returns the locations at which a version, or a newer one, is certain to
+// be after a power cut, or would be if they hadn't lost it or lied meanwhile.
+func (m *model) durable(c *command, o *object, v *version) places {
+	there := c.lied | m.broken(promise{from: c.start})
+	for i, p := range m.world.places {
+		if now := m.version(o, p.durable(o.blob)); now != nil && !v.newer(now) {
+			there = there.with(i)
+		}
+	}
+	for _, s := range o.setbacks {
+		if s.at >= c.start && s.to.Compare(v.number) < 0 {
+			there = there.with(s.place)
+		}
+	}
+	return there
+}
+
+// acknowledged enters that a command has acknowledged a version, once it is made
+// sure that it could.
+func (m *model) acknowledged(c *command, o *object, v *version) {
+	if n := m.durable(c, o, v).count(); n < c.client.quorum {
+		m.fail("%s is acknowledged with %d of %d copies", v, n, c.client.quorum)
+	}
+	for _, name := range v.chunks {
+		there := c.lied | m.broken(promise{from: c.start}) | m.rotten()
+		for i, p := range m.world.places {
+			if bytes.Equal(p.durable(name), m.bytes[name]) {
+				there = there.with(i)
+			}
+		}
+		if there.count() < c.client.quorum {
+			m.fail("%s is acknowledged with %d of %d copies of a chunk", v, there.count(), c.client.quorum)
+		}
+	}
+	now := m.world.tick()
+	v.promises = append(v.promises, promise{quorum: c.client.quorum, from: c.start, at: now, maker: c})
+	if c.failed|c.lied|m.rotten() != 0 || c.cancelled || m.harmedSince(c.start) || m.overlapsStill(c, o) {
+		return
+	}
+	// Whoever wrote last has seen everything: the newest version is settled.
+	newest := m.newest(o)
+	if n := m.copies(o, newest).count(); n < c.client.quorum {
+		m.fail("%s is left at %d locations", newest, n)
+	}
+	if newest.sender == c || len(newest.promises) > 0 {
+		newest.promises = append(newest.promises, promise{quorum: c.client.quorum, from: now, at: now})
+	}
+}
+
+// overlapsStill reports whether somebody else is still writing an object.
+func (m *model) overlapsStill(c *command, o *object) bool {
+	return m.overlapped(c, func(e *command) bool { return e.end == 0 && writing(o)(e) })
+}
+
+// newest returns the newest version that any location holds.
+func (m *model) newest(o *object) *version {
+	var newest *version
+	for _, p := range m.world.places {
+		if v := m.version(o, p.peek(o.blob)); v != nil && v.newer(newest) {
+			newest = v
+		}
+	}
+	return newest
+}
+
+// mayBeAbsent checks that an object may be said not to exist.
+func (m *model) mayBeAbsent(c *command, o *object, floor *version) bool {
+	for _, v := range o.versions {
+		if v.deleted && !floor.newer(v) {
+			return true
+		}
+	}
+	switch {
+	case floor != nil:
+		m.fail("%s doesn't exist, it says; %s was acknowledged", o.name, floor)
+	case c.missed() != 0 && c.do != ls:
+		m.fail("%s doesn't exist, it says; and %s could not be reached", o.name, c.missed())
+	default:
+		return true
+	}
+	return false
+}
+
+func (m *model) judgeRead(c *command, o *object) {
+	floor := m.floor(o, c.start, c.unread())
+	switch {
+	case errors.Is(c.err, store.ErrNotFound):
+		m.mayBeAbsent(c, o, floor)
+		m.checkDoubt(c, o, nil)
+	case c.err != nil:
+		if m.mustRead(c, o, floor) {
+			m.fail("it can't be read: %w", c.err)
+		}
+	default:
+		found := o.find(func(v *version) bool {
+			return v.shows(m, c.outcome.object.Modified, c.outcome.object.Size) &&
+				(c.do == stat || bytes.Equal(c.outcome.content, m.world.fixture.contents[v.content]))
+		})
+		if found == nil {
+			m.fail("what is read was never stored")
+			return
+		}
+		m.checkFound(c, o, found)
+	}
+}
+
+// checkFound checks that a version may be what a reader finds.
+func (m *model) checkFound(c *command, o *object, found *version) {
+	if floor := m.floor(o, c.start, c.unread()); floor != nil && floor.newer(found) {
+		m.fail("%s is found; %s was acknowledged", found, floor)
+	}
+	m.checkDoubt(c, o, found)
+}
+
+// checkDoubt checks that a reader who found an old version, because too many
+// locations could not be read, was warned.
+func (m *model) checkDoubt(c *command, o *object, found *version) {
+	if c.unread() != c.missed() || c.cancelled || c.session.warned.Load() {
+		return
+	}
+	for _, v := range o.versions {
+		if found == nil && slices.ContainsFunc(o.versions, func(t *version) bool { return t.deleted && !v.newer(t) }) {
+			continue
+		}
+		if v.newer(found) && slices.ContainsFunc(v.promises, func(p promise) bool {
+			return p.at < c.start && p.quorum >= min(c.client.quorum, len(m.world.places)/2+1) && m.holds(o, v, p, 0)
+		}) {
+			m.fail("%s is found, not %s, and nobody is warned", found, v)
+		}
+	}
+}
+
+// mustRead reports whether an object has to be readable.
+func (m *model) mustRead(c *command, o *object, floor *version) bool {
+	if c.cancelled || floor == nil && (c.unread()|m.rotten() != 0 || len(o.versions) > 0) || !m.opened(c) {
+		return false
+	}
+	return !slices.ContainsFunc(o.versions, func(v *version) bool { return !floor.newer(v) && !m.readable(v, c.unread()) })
+}
+
+func (m *model) judgeList(c *command) {
+	excused := c.cancelled || c.unread()|m.rotten() != 0 || !m.opened(c)
+	if c.err != nil && !excused {
+		m.fail("it fails without a reason: %w", c.err)
+	}
+	if c.err != nil && len(c.listed) == 0 {
+		return
+	}
+	seen := map[string]bool{}
+	for _, row := range c.listed {
+		i := slices.Index(objectNames, row.Name)
+		if i < 0 || seen[row.Name] || !strings.HasPrefix(row.Name, prefixes[c.option]) {
+			m.fail("it lists %s", row.Name)
+			return
+		}
+		seen[row.Name] = true
+		o := m.objects[i]
+		found := o.find(func(v *version) bool { return v.shows(m, row.Modified, row.Size) })
+		if found == nil {
+			m.fail("it lists a version of %s that was never stored", row.Name)
+			return
+		}
+		m.checkFound(c, o, found)
+	}
+	for _, o := range m.objects {
+		if c.err == nil && !seen[o.name] && strings.HasPrefix(o.name, prefixes[c.option]) {
+			m.mayBeAbsent(c, o, m.floor(o, c.start, c.unread()))
+			m.checkDoubt(c, o, nil)
+		}
+	}
+}

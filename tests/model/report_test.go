@@ -1,0 +1,219 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/store/repair"
+)
+
+// stock is what check has to say of the locations.
+type stock struct {
+	repair.Report
+	// unclear is set when it depends on more than what the locations hold.
+	unclear bool
+	// unsettled is set when the newest version of an object is at fewer locations
+	// than a majority.
+	unsettled bool
+	inUse     map[blob.Name]bool
+}
+
+// takeStock looks at what the locations hold.
+func (m *model) takeStock(verify bool) *stock {
+	s := &stock{inUse: map[blob.Name]bool{}}
+	s.Locations = make([]repair.LocationReport, len(m.world.places))
+	for _, o := range m.objects {
+		m.countManifests(s, o)
+	}
+	for name := range s.inUse {
+		m.countChunk(s, name, verify)
+	}
+	for _, o := range m.objects {
+		if v := m.newest(o); v != nil && slices.ContainsFunc(v.chunks, func(name blob.Name) bool { return !m.present(name, verify) }) {
+			s.Damaged = append(s.Damaged, o.name)
+		}
+	}
+	unreferenced := map[blob.Name]bool{}
+	for i, p := range m.world.places {
+		row := &s.Locations[i]
+		switch header := p.peek(blob.Header()); {
+		case header == nil:
+			row.Missing++
+		case bytes.Equal(header, m.world.fixture.cluster.Header):
+			row.Blobs++
+		default:
+			row.Blobs++
+			row.Corrupt++
+		}
+		for _, name := range p.names(blob.KindChunk) {
+			if !s.inUse[name] {
+				unreferenced[name] = true
+			}
+		}
+	}
+	s.InUse, s.Unreferenced = len(s.inUse), len(unreferenced)
+	return s
+}
+
+func (m *model) countManifests(s *stock, o *object) {
+	newest := m.newest(o)
+	if newest == nil {
+		s.unclear = s.unclear || slices.ContainsFunc(m.world.places, func(p *place) bool { return p.peek(o.blob) != nil })
+		return
+	}
+	for i, p := range m.world.places {
+		row := &s.Locations[i]
+		data := p.peek(o.blob)
+		if data == nil {
+			row.Missing++
+			continue
+		}
+		row.Blobs++
+		switch v := m.version(o, data); {
+		case v == nil:
+			row.Corrupt++
+		case v != newest:
+			row.Stale++
+		}
+	}
+	s.unsettled = s.unsettled || m.copies(o, newest).count() <= len(m.world.places)/2
+	if newest.deleted {
+		s.Deleted++
+		return
+	}
+	s.Objects++
+	for _, name := range newest.chunks {
+		s.inUse[name] = true
+	}
+}
+
+// intact reports whether check counts a location's copy of a chunk as good.
+func (m *model) intact(p *place, name blob.Name, verify bool) bool {
+	info, err := p.memory.Stat(context.Background(), name)
+	if err != nil || info.Size != int64(len(m.bytes[name])) {
+		return false
+	}
+	return !verify || bytes.Equal(p.peek(name), m.bytes[name])
+}
+
+// present reports whether any location has a good copy of a chunk.
+func (m *model) present(name blob.Name, verify bool) bool {
+	return slices.ContainsFunc(m.world.places, func(p *place) bool { return m.intact(p, name, verify) })
+}
+
+func (m *model) countChunk(s *stock, name blob.Name, verify bool) {
+	for i, p := range m.world.places {
+		row := &s.Locations[i]
+		switch {
+		case !p.has(name):
+			row.Missing++
+		case m.intact(p, name, verify):
+			row.Blobs++
+		default:
+			row.Blobs++
+			row.Corrupt++
+		}
+	}
+}
+
+// judgeReport compares a check's or a repair's report with the model.
+func (m *model) judgeReport(c *command) {
+	quiet := c.unread() == 0 && !c.cancelled && c.before != nil && !m.overlapped(c, anyCommand) && !m.harmedSince(c.start)
+	if c.err != nil {
+		if quiet && m.opened(c) {
+			m.fail("it fails without a reason: %w", c.err)
+		}
+		return
+	}
+	for _, damaged := range c.report.Damaged {
+		m.checkDamaged(c, damaged)
+	}
+	for i, row := range c.report.Locations {
+		if c.session.refused.has(i) && row.Err == nil && !row.Foreign {
+			m.fail("it doesn't say that %s is unreachable", row.Location)
+		}
+	}
+	if !quiet {
+		return
+	}
+	verify := c.option > 0
+	if !c.before.unclear && (c.do == check || verify || m.rotten() == 0) {
+		m.compare(c, c.before)
+	}
+	if c.report.Err() != nil {
+		return
+	}
+	after := m.takeStock(verify)
+	for _, row := range after.Locations {
+		if row.Missing+row.Stale+row.Corrupt > 0 {
+			m.fail("all is well, it says, and it isn't at %s", row.Location)
+		}
+	}
+	now := m.world.tick()
+	for _, o := range m.objects {
+		if v := m.newest(o); v != nil {
+			v.promises = append(v.promises, promise{quorum: m.durable(c, o, v).count(), from: now, at: now})
+		}
+	}
+	for _, p := range m.world.places {
+		p.rotten = p.rotten && !verify
+	}
+}
+
+// checkDamaged checks that an object may be damaged.
+func (m *model) checkDamaged(c *command, damaged string) {
+	name, _, unreadable := strings.Cut(damaged, " (")
+	for _, o := range m.objects {
+		floor := m.floor(o, c.start, c.unread())
+		if floor == nil {
+			continue
+		}
+		if unreadable && name == o.blob.String() ||
+			name == o.name && !slices.ContainsFunc(o.versions, func(v *version) bool {
+				return !floor.newer(v) && !m.readable(v, c.unread())
+			}) {
+			m.fail("it says that %s is damaged", o.name)
+		}
+	}
+}
+
+// compare compares a report with what it should be.
+func (m *model) compare(c *command, want *stock) {
+	got := c.report
+	if got.Objects != want.Objects || got.Deleted != want.Deleted || got.InUse != want.InUse || got.Unreferenced != want.Unreferenced {
+		m.fail("it counts %d objects, %d deleted, %d chunks in use, %d unreferenced; there are %d, %d, %d, %d",
+			got.Objects, got.Deleted, got.InUse, got.Unreferenced, want.Objects, want.Deleted, want.InUse, want.Unreferenced)
+	}
+	if !slices.Equal(got.Damaged, want.Damaged) {
+		m.fail("it says that %q are damaged; %q are", got.Damaged, want.Damaged)
+	}
+	for i, row := range got.Locations {
+		w := want.Locations[i]
+		if row.Blobs != w.Blobs || row.Missing != w.Missing || row.Stale != w.Stale || row.Corrupt != w.Corrupt {
+			m.fail("it counts %d blobs, %d missing, %d stale, %d corrupt at %s; there are %d, %d, %d, %d",
+				row.Blobs, row.Missing, row.Stale, row.Corrupt, row.Location, w.Blobs, w.Missing, w.Stale, w.Corrupt)
+		}
+	}
+}
+
+// judgeCollection compares what gc did with the model.
+func (m *model) judgeCollection(c *command) {
+	quiet := c.unread() == 0 && !c.cancelled && c.before != nil && !m.overlapped(c, anyCommand) &&
+		!m.harmedSince(c.start) && m.rotten() == 0 && m.opened(c)
+	if !quiet || c.before.unclear {
+		return
+	}
+	if c.err != nil {
+		m.fail("it fails without a reason: %w", c.err)
+		return
+	}
+	// gc also counts what older versions use that may yet come back.
+	unsettled := c.before.unsettled || c.client.quorum > len(m.world.places)/2+1
+	if r := c.result; !unsettled && (r.InUse != c.before.InUse || r.Deleted+r.Waiting != c.before.Unreferenced) {
+		m.fail("it counts %d chunks in use, %d deleted, %d waiting; there are %d in use, %d unreferenced",
+			r.InUse, r.Deleted, r.Waiting, c.before.InUse, c.before.Unreferenced)
+	}
+}
