@@ -40,3 +40,22 @@ func TestCutOff(t *testing.T) {
 	}
 	playAll(t, scripts)
 }
+
+// TestOvertaken has collections run at every point of a write that counts on a chunk
+// which nothing else uses.
+func TestOvertaken(t *testing.T) {
+	var scripts []script
+	for stop := range 16 {
+		for _, mask := range []places{0, 0b010} {
+			for collections := range 4 {
+				steps := []step{{do: put, content: 2}, {do: put, content: 3}, {do: put, object: 1, content: 2, stop: stop + 1, mask: mask}}
+				for range collections {
+					steps = append(steps, step{do: collect, client: 1})
+				}
+				steps = append(steps, step{do: proceed}, step{do: get, object: 1})
+				scripts = append(scripts, script{places: 3, clients: make([]clientOptions, 2), steps: steps})
+			}
+		}
+	}
+	playAll(t, scripts)
+}
