@@ -103,7 +103,8 @@ func TestGoldenDerivation(t *testing.T) {
 	for _, purpose := range []Purpose{
 		PurposeChunkID, PurposeChunkName, PurposeChunkSeal, PurposeManifestID,
 		PurposeManifestSeal, PurposeRecordSeal, PurposeGraceRecordName,
-		PurposeLostRecordName, PurposeCatalogSeal, PurposeHeaderMAC,
+		PurposeLostRecordName, PurposeTombstoneRecordName, PurposeRemovalRecordName,
+		PurposeCatalogSeal, PurposeHeaderMAC,
 	} {
 		got := hex.EncodeToString(root.Derive(purpose))
 		if got != v.Keys[purpose] {

@@ -70,6 +70,12 @@ const (
 	// PurposeLostRecordName gives the blob name of the record of lost blobs,
 	// in the same way.
 	PurposeLostRecordName Purpose = "lost record name"
+	// PurposeTombstoneRecordName gives the blob name of the record of the tombstones
+	// that every location has, likewise.
+	PurposeTombstoneRecordName Purpose = "tombstone record name"
+	// PurposeRemovalRecordName gives the blob name of the record of the tombstones
+	// that are being deleted, likewise.
+	PurposeRemovalRecordName Purpose = "removal record name"
 	// PurposeCatalogSeal encrypts the catalog of manifests that pcctl keeps on
 	// the machine that it runs on.
 	PurposeCatalogSeal Purpose = "catalog seal"

@@ -11,6 +11,7 @@ import (
 
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/tombstones"
 )
 
 // manifestsAtOnce is how many manifests of a batch are written at once, if no
@@ -128,6 +129,12 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	// Before the manifests are written: what is being deleted then.
+	removals, err := w.store.tombstones.Removals(ctx)
+	if err != nil {
+		return err
+	}
+	w.leaveOut(removals, b.objects)
 	b.objects = slices.DeleteFunc(b.objects, func(p *pending) bool {
 		err := p.failed()
 		if err != nil {
@@ -141,10 +148,10 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 	if err := w.store.set.Flush(ctx); err != nil {
 		return err
 	}
-	large, err := w.commitObjects(ctx, b.objects)
+	large, err := w.commitObjects(ctx, removals, b.objects)
 	for _, p := range large {
 		if err == nil {
-			_, err = w.commitObjects(ctx, []*pending{p})
+			_, err = w.commitObjects(ctx, removals, []*pending{p})
 		}
 	}
 	var stored []Object
@@ -160,13 +167,13 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 }
 
 // commitObjects commits objects whose chunks are synced: their manifests are
-// written and synced, then it is made sure that they stay, and the grace record
-// is looked at once more.
+// written and synced, then it is made sure that they stay, and the collectors'
+// records are looked at once more; removals is what one said before.
 //
 // The manifests that they replace are kept until then. To bound the memory that
 // takes, an object that replaces one with a large manifest isn't committed
 // together with others: it is left out and returned.
-func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large []*pending, err error) {
+func (w *writer) commitObjects(ctx context.Context, removals *tombstones.Removals, objects []*pending) (large []*pending, err error) {
 	var mu sync.Mutex
 	err = w.store.eachObject(ctx, objects, func(ctx context.Context, p *pending) error {
 		earlier := w.store.find(ctx, p.source.Name)
@@ -196,6 +203,9 @@ func (w *writer) commitObjects(ctx context.Context, objects []*pending) (large [
 		return nil, err
 	}
 	if err := w.checkCollected(ctx, objects); err != nil {
+		return nil, err
+	}
+	if err := w.store.stay(ctx, removals, written); err != nil {
 		return nil, err
 	}
 	for _, p := range objects {

@@ -30,6 +30,7 @@ import (
 	"powercloud.unidatum.com/go/store/lost"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/tombstones"
 )
 
 // ErrNotFound means that every location answered and none has the object, or
@@ -101,13 +102,14 @@ func (s *Store) ObjectsAtOnce() int {
 // Store is the object store of one cluster. It may be used by several
 // goroutines at once.
 type Store struct {
-	set       *quorum.Set
-	chunks    *chunk.Sealer
-	manifests *manifest.Sealer
-	finder    *newest.Finder
-	keeper    *grace.Keeper
-	lost      *lost.Keeper
-	buffers   *buffers
+	set        *quorum.Set
+	chunks     *chunk.Sealer
+	manifests  *manifest.Sealer
+	finder     *newest.Finder
+	keeper     *grace.Keeper
+	lost       *lost.Keeper
+	tombstones *tombstones.Keeper
+	buffers    *buffers
 	// small are buffers for small objects, of which more are worked on at once.
 	small   *buffers
 	options Options
@@ -151,9 +153,13 @@ func New(set *quorum.Set, root *keys.Root, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	tombstones, err := tombstones.NewKeeper(set, root)
+	if err != nil {
+		return nil, err
+	}
 	return &Store{
 		set: set, chunks: chunks, manifests: manifests,
-		finder: newest.NewFinder(set, manifests), keeper: keeper, lost: lost,
+		finder: newest.NewFinder(set, manifests), keeper: keeper, lost: lost, tombstones: tombstones,
 		buffers: newBuffers(options.Workers+1, chunk.Size),
 		small:   newBuffers(max(options.Workers, set.Concurrency()), SmallObject+1),
 		options: options,

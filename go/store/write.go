@@ -44,8 +44,9 @@ type Source struct {
 	FileMode fs.FileMode
 }
 
-// SourceError means that the content of one source could not be read. Nothing
-// was stored under its name; the other sources are not touched by it.
+// SourceError means that one source could not be stored: its content could not be
+// read, or its name isn't free (ErrRemoving). Nothing was stored under its name; the
+// other sources are not touched by it.
 type SourceError struct {
 	// Name is the object's name.
 	Name string
@@ -68,7 +69,7 @@ func (s *Store) Put(ctx context.Context, source Source, progress Progress) (Obje
 
 // PutAll stores many objects. It calls stored, from one goroutine at a time
 // and in the order of the sources, with those that a quorum of locations newly has
-// on stable storage. A source that can't be read is left out and comes
+// on stable storage. A source that can't be stored is left out and comes
 // back, joined with the others, as a *SourceError; any other fault ends the
 // work. Progress is counted in bytes and may be nil.
 func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress Progress, stored func([]Object)) error {

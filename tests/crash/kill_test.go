@@ -25,6 +25,7 @@ func TestKilledRepairVerify(t *testing.T)       { killEverywhere(t, "RepairVerif
 func TestKilledAddRecoveryKey(t *testing.T)     { killEverywhere(t, "AddRecoveryKey") }
 func TestKilledCollectFirstRun(t *testing.T)    { killEverywhere(t, "CollectFirstRun") }
 func TestKilledCollectSecondRun(t *testing.T)   { killEverywhere(t, "CollectSecondRun") }
+func TestKilledCollectTombstones(t *testing.T)  { killEverywhere(t, "CollectTombstones") }
 
 // prepared makes the cluster that a scenario's command starts with.
 func prepared(t *testing.T, s scenario) cluster {

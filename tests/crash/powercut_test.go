@@ -23,6 +23,7 @@ func TestPowerCutRepair(t *testing.T)             { cutEverywhere(t, "Repair") }
 func TestPowerCutAddRecoveryKey(t *testing.T)     { cutEverywhere(t, "AddRecoveryKey") }
 func TestPowerCutCollectFirstRun(t *testing.T)    { cutEverywhere(t, "CollectFirstRun") }
 func TestPowerCutCollectSecondRun(t *testing.T)   { cutEverywhere(t, "CollectSecondRun") }
+func TestPowerCutCollectTombstones(t *testing.T)  { cutEverywhere(t, "CollectTombstones") }
 
 // recording is a run of a command and what power cuts would have left of its
 // cluster.

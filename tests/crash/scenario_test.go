@@ -119,6 +119,17 @@ func scenarios() map[string]scenario {
 			during: map[string]versions{"object": {"large-1"}, "gone": {absent}},
 			after:  map[string]versions{"object": {"large-1"}, "gone": {absent}},
 		},
+		// A tombstone that is half deleted keeps the object removed, and so does none.
+		"CollectTombstones": {
+			args: []string{"gc", "--tombstones", "--grace", "0s"},
+			prepare: func(t *testing.T, c cluster) {
+				c.put(t, "gone", "small-2")
+				c.must(t, "rm", "gone")
+				c.must(t, "gc", "--tombstones", "--grace", "0s")
+			},
+			during: map[string]versions{"gone": {absent}},
+			after:  map[string]versions{"gone": {absent}},
+		},
 	}
 }
 

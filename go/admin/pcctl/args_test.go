@@ -113,7 +113,7 @@ func TestCompletion(t *testing.T) {
 		{"--repo x", "init put get ls rm check repair gc passphrase recovery-key version completion help"},
 		{"--repo x g", ""},
 		{"gc", ""},
-		{"gc -", "--grace --dry-run --json --help"},
+		{"gc -", "--tombstones --grace --dry-run --json --help"},
 		{"gc --d", "--dry-run"},
 		{"gc --grace", ""},
 		{"gc --dry-run --g", "--grace"},

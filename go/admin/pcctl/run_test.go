@@ -230,6 +230,25 @@ func TestCollection(t *testing.T) {
 	s.want(1, "rm", "a")
 }
 
+func TestCollectionOfTombstones(t *testing.T) {
+	s := newSession(t)
+	s.want(0, "put", "a", s.file("a", "hello"))
+	s.want(0, "rm", "a")
+	s.want(0, "gc", "--tombstones")
+	s.wantStdout("1 tombstones, deleted 0, 0 not at every location, 1 waiting out the 24h0m0s grace period\n")
+	s.bed.Now = s.bed.Now.Add(25 * time.Hour)
+	s.want(0, "gc", "--tombstones", "--dry-run")
+	s.wantStdout("due         2026-01-02 03:04  a\n1 tombstones, would delete 1, 0 not at every location, 0 waiting out the 24h0m0s grace period\n")
+	s.want(0, "gc", "--tombstones", "--dry-run", "--json", "--grace=30h")
+	s.wantStdout(`{"tombstones":1,"deleted":0,"would_delete":0,"incomplete":0,"waiting":1,"grace":"30h0m0s","dry_run":true,` +
+		`"list":[{"name":"a","removed":"2026-01-02T03:04:05.000000001Z","state":"waiting"}]}` + "\n")
+	s.want(0, "gc", "--tombstones", "--json")
+	s.wantStdout(`{"tombstones":1,"deleted":1,"would_delete":0,"incomplete":0,"waiting":0,"grace":"24h0m0s","dry_run":false}` + "\n")
+	s.want(0, "check")
+	s.want(1, "rm", "a")
+	s.want(0, "put", "a", s.file("a", "hello"))
+}
+
 // An interruption in the middle of reading standard input, which gives nothing
 // more, ends the command at once and stores nothing.
 func TestInterruptedPut(t *testing.T) {

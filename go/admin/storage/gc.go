@@ -16,7 +16,7 @@ func (g *group) gcCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "gc",
 		Usage:     "Delete chunks that no object uses",
-		UsageText: "pcctl --repo LOC,... gc [--grace DURATION] [--dry-run] [--json]",
+		UsageText: "pcctl --repo LOC,... gc [--tombstones] [--grace DURATION] [--dry-run] [--json]",
 		Description: `Deletes, from every location, the chunks that no object has used for the
 grace period, and what interrupted writes left behind. It takes two runs: one
 records what is unused, a later one deletes what still is. Every location must
@@ -24,12 +24,25 @@ be reachable.
 
 Choose a grace period that is longer than any 'pcctl put' takes.
 
+With --tombstones, deletes the tombstones of removed objects instead, once
+every location was found to have them in two runs with the grace period between
+them. With --dry-run, they are listed. A location that comes back with older
+data afterwards brings the objects back that it had then.
+
 With --json: {"chunks_in_use": N, "deleted": N, "would_delete": N,
-"waiting": N, "grace": DURATION, "dry_run": BOOL}`,
+"waiting": N, "grace": DURATION, "dry_run": BOOL}; with --tombstones:
+{"tombstones": N, "deleted": N, "would_delete": N, "incomplete": N,
+"waiting": N, "grace": DURATION, "dry_run": BOOL, "list": [{"name": NAME,
+"removed": TIME, "state": STATE}, ...]}, the list with --dry-run only.`,
 		Flags: []cli.Flag{
+			&cli.BoolFlag{
+				Name:        "tombstones",
+				Usage:       "Delete tombstones that every location has, instead of chunks",
+				HideDefault: true,
+			},
 			&cli.DurationFlag{
 				Name:        "grace",
-				Usage:       "How long a chunk must stay unused, as a `DURATION` such as 36h",
+				Usage:       "How long a chunk must stay unused, or a tombstone be everywhere, as a `DURATION` such as 36h",
 				Value:       24 * time.Hour,
 				DefaultText: "24h",
 			},
@@ -70,10 +83,13 @@ func (g *group) gc(ctx context.Context, cmd *cli.Command, _ []string) error {
 	if err := repo.Mixed(); err != nil {
 		return err
 	}
+	options := gc.Options{Grace: grace, DryRun: dryRun, Now: g.env.Now, Random: g.env.Rand}
+	if cmd.Bool("tombstones") {
+		return g.gcTombstones(ctx, repo, options, cmd.Bool("json"))
+	}
 	bar := g.bar("collecting", progress.Items)
-	result, err := gc.Run(ctx, repo, gc.Options{
-		Grace: grace, DryRun: dryRun, Now: g.env.Now, Random: g.env.Rand, Progress: bar,
-	})
+	options.Progress = bar
+	result, err := gc.Run(ctx, repo, options)
 	bar.Close()
 	if err != nil {
 		return err

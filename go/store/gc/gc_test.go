@@ -257,3 +257,10 @@ func readerOf(b []byte) io.Reader {
 		return n, nil
 	})
 }
+
+func removeFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}

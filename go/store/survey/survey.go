@@ -17,6 +17,7 @@ import (
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/tombstones"
 )
 
 // MaxLocations is the largest number of locations that can be surveyed.
@@ -89,6 +90,8 @@ type Surveyor struct {
 	Chunks    *chunk.Sealer
 	Manifests *manifest.Sealer
 	Finder    *newest.Finder
+	// Removals keeps the record of the tombstones that are being deleted.
+	Removals *tombstones.Keeper
 	// Catalog is what is known of manifests already, or nil: then all are read.
 	Catalog *catalog.Catalog
 	// Members are the locations that have the cluster's key header, and so had
@@ -114,7 +117,11 @@ func New(set *quorum.Set, root *keys.Root) (*Surveyor, error) {
 		return nil, err
 	}
 	finder := newest.NewFinder(set, manifests)
-	return &Surveyor{Set: set, Chunks: chunks, Manifests: manifests, Finder: finder}, nil
+	removals, err := tombstones.NewKeeper(set, root)
+	if err != nil {
+		return nil, err
+	}
+	return &Surveyor{Set: set, Chunks: chunks, Manifests: manifests, Finder: finder, Removals: removals}, nil
 }
 
 // Take lists every location and reads every manifest. The manifests are read
@@ -132,15 +139,26 @@ func (v *Surveyor) Take(ctx context.Context) (*Survey, error) {
 		Unreferenced: map[Key]Locations{},
 		Failed:       make([]error, len(locations)),
 	}
-	err := v.eachManifest(ctx, s.Failed, func(name blob.Name, result newest.Result) { v.count(s, name, result) })
+	var lacking []blob.Name
+	err := v.eachManifest(ctx, s.Failed, func(name blob.Name, result newest.Result) {
+		if lackingTombstone(result) {
+			lacking = append(lacking, name)
+			return
+		}
+		v.count(s, name, result, false)
+	})
 	if err != nil {
+		return nil, err
+	}
+	if err := v.countTombstones(ctx, s, lacking); err != nil {
 		return nil, err
 	}
 	return s, v.listChunks(ctx, s)
 }
 
-// count enters what was found of one manifest.
-func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
+// count enters what was found of one manifest. One that is leaving is a tombstone
+// that is being deleted: that locations lack it is no difference between them.
+func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leaving bool) {
 	if errors.Is(result.Err(), newest.ErrNotFound) {
 		return // Listed by a location that doesn't have it.
 	}
@@ -151,7 +169,7 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result) {
 		case newest.Current:
 			counts.Present++
 		case newest.Missing:
-			if !invented {
+			if !invented && !leaving {
 				counts.Missing++
 				differs = true
 			}
