@@ -89,5 +89,5 @@ func (w *writer) putBack(ctx context.Context, p *pending) error {
 	if p.earlier != nil {
 		*restored = *p.earlier
 	}
-	return w.store.replace(ctx, p.manifest, restored)
+	return w.store.replace(ctx, p.manifest, p.mark, restored)
 }

@@ -11,6 +11,7 @@ import (
 
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
 )
 
@@ -64,6 +65,8 @@ type pending struct {
 	// err is why the source can't be stored.
 	err error
 
+	// mark is what the nodes have recorded of the object before.
+	mark rollback.Mark
 	// earlier is what was found before the manifest was written.
 	earlier  *manifest.Manifest
 	manifest *manifest.Manifest
@@ -135,6 +138,9 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 		return err
 	}
 	w.leaveOut(removals, b.objects)
+	if err := w.readMarks(ctx, b.objects); err != nil {
+		return err
+	}
 	b.objects = slices.DeleteFunc(b.objects, func(p *pending) bool {
 		err := p.failed()
 		if err != nil {
@@ -208,6 +214,9 @@ func (w *writer) commitObjects(ctx context.Context, removals *tombstones.Removal
 	if err := w.store.stay(ctx, removals, written); err != nil {
 		return nil, err
 	}
+	if err := w.store.recordMarks(ctx, written); err != nil {
+		return nil, err
+	}
 	for _, p := range objects {
 		p.committed, p.earlier = true, nil
 	}
@@ -258,15 +267,18 @@ func (w *writer) writeManifest(ctx context.Context, p *pending) error {
 	if !p.source.FileTime.IsZero() {
 		p.manifest.FileTime = p.source.FileTime.UnixNano()
 	}
-	return w.store.replace(ctx, p.earlier, p.manifest)
+	return w.store.replace(ctx, p.earlier, p.mark, p.manifest)
 }
 
-// replace writes a manifest with a version that is newer than the earlier one,
-// if there was any.
-func (s *Store) replace(ctx context.Context, earlier, m *manifest.Manifest) error {
+// replace writes a manifest with a version that is newer than the earlier one, if
+// there was any, and than what the nodes have recorded.
+func (s *Store) replace(ctx context.Context, earlier *manifest.Manifest, mark rollback.Mark, m *manifest.Manifest) error {
 	var last manifest.Version
 	if earlier != nil {
 		last = earlier.Version
+	}
+	if mark.Time > last.Time {
+		last = manifest.Version{Time: mark.Time}
 	}
 	version, err := last.Next(s.options.Now(), s.options.Random)
 	if err != nil {

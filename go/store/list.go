@@ -13,6 +13,7 @@ import (
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/scan"
 )
 
@@ -69,13 +70,17 @@ func (l *Listing) add(result newest.Result) {
 // be listed is warned of, as long as those that can be must between them have
 // every object that was ever acknowledged; else it is an error. Manifests of which
 // no location has an authentic copy are reported by an error that comes along with
-// the objects that could be read.
+// the objects that could be read, and so are objects that were rolled back.
 func (s *Store) List(ctx context.Context, prefix string) (*Listing, error) {
 	listing := &Listing{}
+	marks, err := s.options.Guard.All(ctx)
+	if err != nil {
+		return nil, err
+	}
 	seen, unreadable := 0, 0
 	var example error
 	scanner := scan.Scanner{Set: s.set, Finder: s.finder, Catalog: s.options.Catalog, Warn: s.options.Warn}
-	failures, err := scanner.Manifests(ctx, nil, nil, func(_ blob.Name, result newest.Result) {
+	failures, err := scanner.Manifests(ctx, nil, nil, func(name blob.Name, result newest.Result) {
 		err := result.Err()
 		if errors.Is(err, ErrNotFound) {
 			return // It was removed between being listed and being read.
@@ -83,10 +88,14 @@ func (s *Store) List(ctx context.Context, prefix string) (*Listing, error) {
 		seen++
 		if err != nil {
 			unreadable++
+			_ = marks.Compare(name.ID, nil) // It isn't hidden.
 			example = err
 			return
 		}
 		s.noteRead(result)
+		if marks.Compare(name.ID, result.Manifest) != nil {
+			return // Whatever it was: it isn't that any more.
+		}
 		if result.Live() && strings.HasPrefix(result.Manifest.Name, prefix) {
 			listing.add(result)
 		}
@@ -97,11 +106,14 @@ func (s *Store) List(ctx context.Context, prefix string) (*Listing, error) {
 	if err := s.enoughListed(failures); err != nil {
 		return nil, err
 	}
+	if !slices.ContainsFunc(failures, func(err error) bool { return err != nil }) {
+		marks.Hidden(func(rollback.Key) {})
+	}
 	slices.SortFunc(listing.rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
 	if unreadable > 0 {
 		return listing, fmt.Errorf("%d of %d manifests can't be read (%w); run 'pcctl check'", unreadable, seen, example)
 	}
-	return listing, nil
+	return listing, marks.Err()
 }
 
 // enoughListed returns an error when so many locations could not be listed that

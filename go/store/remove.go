@@ -8,6 +8,7 @@ import (
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
 )
 
@@ -25,14 +26,20 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	result, err := s.newest(ctx, name)
+	mark, recorded, err := s.recorded(ctx, name)
 	if err != nil {
 		return err
 	}
-	if result.Manifest.Deleted && s.leaving(removals, result) {
+	result, err := s.newest(ctx, name)
+	// An object that all locations hide, or show in an old version, can be removed.
+	rolledBack := recorded && rollback.Compare(name, mark, result.Manifest) != nil
+	if err != nil && !(rolledBack && errors.Is(err, ErrNotFound)) {
+		return err
+	}
+	if !rolledBack && result.Manifest.Deleted && s.leaving(removals, result) {
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
-	if result.Manifest.Deleted && result.Current() >= s.set.Quorum() {
+	if !rolledBack && result.Manifest.Deleted && result.Current() >= s.set.Quorum() {
 		// Whoever wrote the tombstone may have been cut off before it was synced.
 		if err := s.set.PutMissing(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -42,7 +49,19 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
-	err = s.bury(ctx, name, removals, result)
+	tombstone := result.Manifest
+	if rolledBack || !tombstone.Deleted {
+		tombstone = &manifest.Manifest{Name: name, Deleted: true}
+		err = s.replace(ctx, result.Manifest, mark, tombstone)
+	} else {
+		// One which too few locations have.
+		err = s.set.Put(ctx, s.manifests.BlobName(name), result.Blob)
+	}
+	if err == nil {
+		err = s.bury(ctx, removals, tombstone)
+	} else {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
 	var short *quorum.WriteError
 	if errors.As(err, &short) && short.Succeeded > 0 {
 		return fmt.Errorf("%w; until 'pcctl rm' succeeds, the object is there or not, depending on the locations that answer", err)
@@ -50,28 +69,19 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// bury writes a tombstone over the newest version of an object, or, if that is
-// one which too few locations have, that one, and makes it durable.
-func (s *Store) bury(ctx context.Context, name string, removals *tombstones.Removals, result newest.Result) error {
-	tombstone := result.Manifest
-	var err error
-	if tombstone.Deleted {
-		err = s.set.Put(ctx, s.manifests.BlobName(name), result.Blob)
-	} else {
-		tombstone = &manifest.Manifest{Name: name, Deleted: true}
-		err = s.replace(ctx, result.Manifest, tombstone)
-	}
-	if err == nil {
-		err = s.set.Flush(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+// bury makes sure that a tombstone that was written stays.
+func (s *Store) bury(ctx context.Context, removals *tombstones.Removals, tombstone *manifest.Manifest) error {
+	if err := s.set.Flush(ctx); err != nil {
+		return fmt.Errorf("%s: %w", tombstone.Name, err)
 	}
 	written := []*manifest.Manifest{tombstone}
 	if err := s.settle(ctx, written); err != nil {
 		return err
 	}
-	return s.stay(ctx, removals, written)
+	if err := s.stay(ctx, removals, written); err != nil {
+		return err
+	}
+	return s.recordMarks(ctx, written)
 }
 
 // leaving reports whether a tombstone is one that is being deleted, because every

@@ -30,6 +30,7 @@ import (
 	"powercloud.unidatum.com/go/store/lost"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
 )
 
@@ -80,6 +81,9 @@ type Options struct {
 	Workers int
 	// Catalog is what is known of manifests already, or nil.
 	Catalog *catalog.Catalog
+	// Guard compares what is read with the nodes' record of versions; nil where
+	// the cluster has no consensus.
+	Guard *rollback.Guard
 	// Warn is told, in a line, what went wrong without making the work
 	// fail; it may be nil.
 	Warn func(string)
@@ -226,9 +230,28 @@ func (s *Store) newest(ctx context.Context, name string) (newest.Result, error) 
 	return newest.Result{}, fmt.Errorf("%s: %w", name, err)
 }
 
-// live returns the newest version of an object that exists.
+// recorded returns an object's mark in the nodes' record. To be compared with what
+// the locations have it must be read before that.
+func (s *Store) recorded(ctx context.Context, name string) (mark rollback.Mark, known bool, err error) {
+	id := s.manifests.BlobName(name).ID
+	marks, err := s.options.Guard.Get(ctx, id)
+	mark, known = marks[id]
+	return mark, known, err
+}
+
+// live returns the newest version of an object that exists, and an error when it is
+// older than the nodes' record of it.
 func (s *Store) live(ctx context.Context, name string) (newest.Result, error) {
+	mark, recorded, err := s.recorded(ctx, name)
+	if err != nil {
+		return newest.Result{}, err
+	}
 	result, err := s.newest(ctx, name)
+	if recorded && (err == nil || errors.Is(err, ErrNotFound)) {
+		if err := rollback.Compare(name, mark, result.Manifest); err != nil {
+			return newest.Result{}, err
+		}
+	}
 	if err != nil {
 		return newest.Result{}, err
 	}

@@ -97,6 +97,10 @@ func newCollection(repo *repository.Repository, options Options) (*collection, e
 }
 
 func (c *collection) run(ctx context.Context) (Result, error) {
+	var err error
+	if c.surveyor.Marks, err = c.repo.Guard.All(ctx); err != nil {
+		return Result{}, err
+	}
 	found, err := c.take(ctx)
 	if err != nil {
 		return Result{}, err
@@ -153,6 +157,10 @@ func (c *collection) take(ctx context.Context) (*survey.Survey, error) {
 			return nil, fmt.Errorf("store: gc needs every manifest, and %s has %d corrupt; run 'pcctl repair' first",
 				locations[i], counts.Corrupt)
 		}
+	}
+	// A version that nobody shows needs chunks that look unused.
+	if err := c.surveyor.Marks.Err(); err != nil {
+		return nil, err
 	}
 	return found, c.keepOlder(ctx, found)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
 )
 
@@ -50,8 +51,14 @@ func (b *burial) removeAll(ctx context.Context, due []*tombstone, result *Tombst
 func (b *burial) remove(ctx context.Context, due []*tombstone) (int, error) {
 	marked := b.options.Now()
 	marks := maps.Clone(b.kept)
+	recorded := make(map[rollback.Key]rollback.Mark, len(due))
 	for _, t := range due {
+		recorded[t.name.ID] = rollback.Mark{Time: t.version.Time, Deleted: true}
 		marks[t.name.ID] = tombstones.Entry{Version: t.version, Since: marked}
+	}
+	// Else an object whose removal isn't recorded would count as hidden.
+	if err := b.repo.Guard.MustRecord(ctx, recorded); err != nil {
+		return 0, fmt.Errorf("recording removals with the nodes: %w; try again when they can be reached", err)
 	}
 	if err := b.mark(ctx, marks); err != nil {
 		return 0, err

@@ -15,6 +15,7 @@ import (
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/repository"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/scan"
 	"powercloud.unidatum.com/go/store/tombstones"
 )
@@ -90,6 +91,8 @@ type burial struct {
 	finder  *newest.Finder
 	keeper  *tombstones.Keeper
 
+	// table is what the nodes have recorded.
+	table *rollback.Table
 	// seen is the record of the tombstones at every location as it will stand.
 	seen tombstones.Entries
 	// kept are the tombstones whose marks stay: they may be deleted yet.
@@ -114,6 +117,9 @@ func (b *burial) run(ctx context.Context) (TombstoneResult, error) {
 	removals, err := b.keeper.AllRemovals(ctx)
 	if err != nil {
 		return TombstoneResult{}, needed(err)
+	}
+	if b.table, err = b.repo.Guard.All(ctx); err != nil {
+		return TombstoneResult{}, err
 	}
 	found, err := b.find(ctx, removals)
 	if err != nil {
@@ -248,7 +254,7 @@ func (b *burial) look(ctx context.Context, names []blob.Name, removals *tombston
 			}
 			mark, marked := removals.Agreed[name.ID]
 			t.leaving = marked && mark.Version == t.version
-			if !everywhere(result, t.leaving) {
+			if !everywhere(result, t.leaving) || b.table.Behind(name.ID, result.Manifest) {
 				t.state = TombstoneIncomplete
 			}
 			mu.Lock()

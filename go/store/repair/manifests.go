@@ -24,7 +24,7 @@ func (w *work) repairManifests(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if found.Manifest == nil || !w.whole(found.Manifest) {
+		if found.Manifest == nil || !w.whole(found.Manifest) || w.surveyor.Marks.Behind(name.ID, found.Manifest) {
 			continue
 		}
 		among := w.reachable()

@@ -108,6 +108,9 @@ func begin(ctx context.Context, repo *repository.Repository, options Options, ex
 	if surveyor.Lost, err = keeper.Listed(ctx); err != nil {
 		return nil, err
 	}
+	if surveyor.Marks, err = repo.Guard.All(ctx); err != nil {
+		return nil, err
+	}
 	w := &work{repo: repo, surveyor: surveyor, keeper: keeper, options: options, health: map[int]blob.Health{}}
 	if p := options.Progress; p != nil {
 		w.surveyor.Expect, w.surveyor.Done = p.Expect, p.Done
@@ -137,7 +140,7 @@ func (w *work) describe() {
 	s := w.survey
 	w.report = &Report{
 		Objects: s.Objects, Deleted: s.Deleted, InUse: len(s.InUse), Unreferenced: len(s.Unreferenced),
-		Conflict: w.repo.Conflict(),
+		Conflict: w.repo.Conflict(), Rollback: w.surveyor.Marks.Err(),
 	}
 	for i, location := range w.repo.Locations {
 		row := LocationReport{Location: location.String(), Err: s.Failed[i]}

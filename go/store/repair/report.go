@@ -27,6 +27,9 @@ type Report struct {
 	// Conflict says which locations hold key headers that conflict, and what
 	// to do, or is nil.
 	Conflict error
+	// Rollback says that all locations show older versions of objects than the
+	// nodes have recorded, or none; it is nil otherwise. They are left as they are.
+	Rollback error
 	// Doubt says, in a line, why newer versions may exist than those that
 	// were compared, or nothing: too few locations could be read.
 	Doubt string
@@ -89,6 +92,9 @@ var ErrDiffer = errors.New("locations differ; run 'pcctl repair'")
 
 // Err returns nil when every location was reached and all hold everything.
 func (r *Report) Err() error {
+	if r.Rollback != nil {
+		return r.Rollback
+	}
 	if n := len(r.Damaged); n > 0 {
 		otherwise := "run 'pcctl repair --verify' and put it again"
 		if r.Replaceable {

@@ -16,6 +16,7 @@ import (
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/catalog"
+	"powercloud.unidatum.com/go/store/rollback"
 )
 
 var (
@@ -148,6 +149,9 @@ type Repository struct {
 	Header []byte
 	// Catalog is what is known of manifests already, or nil.
 	Catalog *catalog.Catalog
+	// Guard compares what is read with the nodes' record of versions; nil where
+	// the cluster has no consensus.
+	Guard *rollback.Guard
 	// Locations has every location, in the order given.
 	Locations []*Location
 	// Set gives access to all of them. A location with a foreign header, or

@@ -23,6 +23,7 @@ import (
 	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/repository"
+	"powercloud.unidatum.com/go/store/rollback"
 )
 
 // Testbed is a number of directories that serve as locations.
@@ -42,6 +43,9 @@ type Testbed struct {
 	// Warn is told the warnings of stores that are opened from now on; it
 	// may be nil.
 	Warn func(string)
+	// Guard is that of stores and repositories that are opened from now on; it
+	// may be nil.
+	Guard *rollback.Guard
 
 	t testing.TB
 }
@@ -101,7 +105,7 @@ func (b *Testbed) location(path string) blob.Location {
 // all. A cluster need not have been created.
 func (b *Testbed) Open(indexes ...int) *store.Store {
 	b.t.Helper()
-	options := store.Options{Now: func() time.Time { return b.Now }, Warn: b.Warn}
+	options := store.Options{Now: func() time.Time { return b.Now }, Warn: b.Warn, Guard: b.Guard}
 	s, err := store.New(b.Set(indexes...), b.Cluster.Root(b.t), options)
 	if err != nil {
 		b.t.Fatal(err)
@@ -137,6 +141,7 @@ func (b *Testbed) Unlock(indexes ...int) *repository.Repository {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	repo.Guard = b.Guard
 	return repo
 }
 

@@ -17,6 +17,7 @@ import (
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
 )
 
@@ -94,6 +95,9 @@ type Surveyor struct {
 	Removals *tombstones.Keeper
 	// Catalog is what is known of manifests already, or nil: then all are read.
 	Catalog *catalog.Catalog
+	// Marks are what the nodes have recorded of manifests' versions, read before
+	// the survey, or nil.
+	Marks *rollback.Table
 	// Members are the locations that have the cluster's key header, and so had
 	// been brought up to date once. That others lack a manifest says nothing.
 	Members Locations
@@ -139,6 +143,7 @@ func (v *Surveyor) Take(ctx context.Context) (*Survey, error) {
 		Unreferenced: map[Key]Locations{},
 		Failed:       make([]error, len(locations)),
 	}
+	v.Marks.Forget()
 	var lacking []blob.Name
 	err := v.eachManifest(ctx, s.Failed, func(name blob.Name, result newest.Result) {
 		if lackingTombstone(result) {
@@ -153,6 +158,7 @@ func (v *Surveyor) Take(ctx context.Context) (*Survey, error) {
 	if err := v.countTombstones(ctx, s, lacking); err != nil {
 		return nil, err
 	}
+	v.countHidden(s)
 	return s, v.listChunks(ctx, s)
 }
 
@@ -163,11 +169,15 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leavin
 		return // Listed by a location that doesn't have it.
 	}
 	differs, stale, invented := false, false, v.Invented(name, result)
+	rolledBack := v.Marks.Compare(name.ID, result.Manifest) != nil
 	for i, c := range result.Copies {
 		counts := &s.Manifests[i]
 		switch c.State {
 		case newest.Current:
 			counts.Present++
+			if rolledBack {
+				counts.Stale++
+			}
 		case newest.Missing:
 			if !invented && !leaving {
 				counts.Missing++
@@ -198,7 +208,8 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leavin
 		s.Unreadable = append(s.Unreadable, name)
 		return
 	}
-	if differs {
+	// Old versions aren't spread.
+	if differs && !rolledBack {
 		s.Differing = append(s.Differing, name)
 	}
 	if result.Manifest.Deleted {
@@ -214,13 +225,28 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leavin
 	}
 }
 
+// countHidden enters the manifests that are recorded and that no location has. One
+// that can't be reached may have them.
+func (v *Surveyor) countHidden(s *Survey) {
+	for _, err := range s.Failed {
+		if err != nil {
+			return
+		}
+	}
+	v.Marks.Hidden(func(Key) {
+		for i := range s.Manifests {
+			s.Manifests[i].Missing++
+		}
+	})
+}
+
 // Invented reports whether a manifest was never acknowledged to a writer, though
 // some location has a blob of its name that fails authentication: every location
 // answered, and of the members so many don't have it that the others are fewer
 // than a quorum. A majority is the largest quorum that is relied on, as an
 // earlier command may have had another.
 func (v *Surveyor) Invented(name blob.Name, result newest.Result) bool {
-	if result.Manifest != nil || v.Lost[name.ID] {
+	if result.Manifest != nil || v.Lost[name.ID] || v.Marks.Recorded(name.ID) {
 		return false
 	}
 	absent := 0
