@@ -11,8 +11,9 @@ import (
 )
 
 // maxGroup is how many blobs a location may list whose IDs begin with the same
-// byte: more than any honest one has, and no more than fit into memory.
-const maxGroup = 4 << 20
+// byte: more than any honest one has (a PiB of chunks), and few enough that some
+// such groups fit into memory.
+const maxGroup = 1 << 20
 
 // errUnordered and errTooMany say that a location's listing isn't to be believed.
 var (

@@ -114,7 +114,7 @@ func (c *collection) run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	p := c.plan(found, leftovers, recorded)
-	result := Result{InUse: len(found.InUse), Deleted: len(p.due), Waiting: len(found.Unreferenced) - len(p.due)}
+	result := Result{InUse: found.InUse.Len(), Deleted: len(p.due), Waiting: found.Unreferenced.Len() - len(p.due)}
 	if c.options.DryRun {
 		return result, nil
 	}
@@ -208,7 +208,7 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 	notAfter(recorded.Chunks, now)
 	notAfter(recorded.Leftovers, now)
 	p := &plan{record: grace.NewRecord(), due: map[survey.Key]survey.Locations{}, dueLeftovers: map[grace.Key]leftover{}}
-	for key, where := range found.Unreferenced {
+	for key, where := range found.Unreferenced.All() {
 		entry, known := recorded.Chunks[key]
 		if !known {
 			entry.Since = now
@@ -222,8 +222,7 @@ func (c *collection) plan(found *survey.Survey, leftovers map[grace.Key]leftover
 	}
 	for key, entry := range recorded.Chunks {
 		c.seen[key] = entry.Condemned
-		_, present := found.Unreferenced[key]
-		if !present && entry.Condemned && now.Sub(entry.Since) < c.options.Grace {
+		if found.Unreferenced.Find(key) == 0 && entry.Condemned && now.Sub(entry.Since) < c.options.Grace {
 			p.record.Chunks[key] = entry // See delete.
 		}
 	}
@@ -295,7 +294,7 @@ func (c *collection) condemn(ctx context.Context, p *plan) error {
 		return err
 	}
 	for key := range p.due {
-		if again.InUse[key] != nil {
+		if again.InUse.Find(key) != nil {
 			delete(p.due, key)
 			delete(p.record.Chunks, key)
 			continue

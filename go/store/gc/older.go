@@ -40,11 +40,7 @@ func (c *collection) keepAt(ctx context.Context, found *survey.Survey, location 
 		return err
 	}
 	for i, ref := range older.Chunks {
-		key := c.surveyor.Chunks.Name(ref).ID
-		if found.InUse[key] == nil {
-			found.InUse[key] = &survey.Chunk{Ref: ref, Size: older.ChunkSize(i) + chunk.Overhead}
-			delete(found.Unreferenced, key)
-		}
+		found.Keep(c.surveyor.Chunks.Name(ref).ID, ref, older.ChunkSize(i)+chunk.Overhead)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 // writers see would be deleted under them.
 func TestNoMoreIsDueThanTheRecordHolds(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	found := &survey.Survey{InUse: map[survey.Key]*survey.Chunk{}, Unreferenced: map[survey.Key]survey.Locations{}}
+	found := &survey.Survey{}
 	recorded := grace.NewRecord()
 	for i := range byte(6) {
-		found.Unreferenced[survey.Key{i}] = 1
+		found.Unreferenced.Add(survey.Key{i}, 1)
 		recorded.Chunks[survey.Key{i}] = grace.Entry{Since: now.Add(-time.Hour - time.Duration(i)*time.Minute)}
 	}
 	// One that was deleted lately.

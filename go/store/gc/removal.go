@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
@@ -60,6 +61,11 @@ func (b *burial) remove(ctx context.Context, due []*tombstone) (int, error) {
 	if err := b.repo.Guard.MustRecord(ctx, recorded); err != nil {
 		return 0, fmt.Errorf("recording removals with the nodes: %w; try again when they can be reached", err)
 	}
+	if err := b.have(ctx, due); err != nil {
+		return 0, err
+	}
+	// This flushes every location: no tombstone can be lost in a power cut that
+	// others have deleted by then.
 	if err := b.mark(ctx, marks); err != nil {
 		return 0, err
 	}
@@ -105,6 +111,19 @@ func (b *burial) remove(ctx context.Context, due []*tombstone) (int, error) {
 		delete(b.seen, t.name.ID)
 	}
 	return len(gone), failure
+}
+
+// have asks every location about its copies of tombstones, so that its next flush
+// makes them last, whoever wrote them.
+func (b *burial) have(ctx context.Context, due []*tombstone) error {
+	return each(ctx, due, func(ctx context.Context, t *tombstone) error {
+		for i, location := range b.repo.Set.Locations() {
+			if _, err := location.Stat(ctx, t.name); err != nil && !errors.Is(err, blob.ErrNotFound) && !blob.Unusable(err) {
+				return b.unreachable(i, err)
+			}
+		}
+		return nil
+	})
 }
 
 // outcome is what became of a tombstone that was due.

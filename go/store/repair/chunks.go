@@ -34,15 +34,15 @@ func (w *work) withBuffer(ctx context.Context, group *errgroup.Group, step func(
 func (w *work) verify(ctx context.Context) error {
 	reachable := w.reachable()
 	group, groupCtx := errgroup.WithContext(ctx)
-	for _, c := range w.survey.InUse {
+	for _, c := range w.survey.InUse.All() {
 		for i := range w.survey.Failed {
 			if c.Present.Has(i) && reachable.Has(i) {
-				w.expect(int64(c.Size))
+				w.expect(int64(c.Size()))
 			}
 		}
 	}
 	var mu sync.Mutex
-	for key, c := range w.survey.InUse {
+	for key, c := range w.survey.InUse.All() {
 		name := blob.Name{Kind: blob.KindChunk, ID: key}
 		err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
 			for i, location := range w.repo.Set.Locations() {
@@ -56,7 +56,7 @@ func (w *work) verify(ctx context.Context) error {
 				mu.Lock()
 				w.note(c, i, state, err)
 				mu.Unlock()
-				w.done(int64(c.Size))
+				w.done(int64(c.Size()))
 			}
 			return nil
 		})
@@ -84,8 +84,8 @@ const (
 // authenticates it.
 func (w *work) readCopy(ctx context.Context, location blob.Location, name blob.Name, c *survey.Chunk, buffer []byte) ([]byte, copyState, error) {
 	var plaintext []byte
-	_, err := blob.GetAccepted(ctx, location, name, buffer, int64(c.Size), func(sealed []byte) (err error) {
-		if len(sealed) != c.Size {
+	_, err := blob.GetAccepted(ctx, location, name, buffer, int64(c.Size()), func(sealed []byte) (err error) {
+		if len(sealed) != c.Size() {
 			return chunk.ErrCorrupt
 		}
 		plaintext, err = w.surveyor.Chunks.Open(nil, c.Ref, sealed)
@@ -120,14 +120,14 @@ func (w *work) repairChunks(ctx context.Context) error {
 	reachable := w.reachable()
 	group, groupCtx := errgroup.WithContext(ctx)
 	r := &chunkRepair{work: w}
-	for key, c := range w.survey.InUse {
+	for key, c := range w.survey.InUse.All() {
 		if reachable&^c.Present == 0 || reachable&c.Present == 0 {
 			continue
 		}
-		w.expect(int64(c.Size))
+		w.expect(int64(c.Size()))
 		name := blob.Name{Kind: blob.KindChunk, ID: key}
 		err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
-			defer w.done(int64(c.Size))
+			defer w.done(int64(c.Size()))
 			return r.copy(groupCtx, name, c, buffer)
 		})
 		if err != nil {

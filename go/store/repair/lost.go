@@ -12,7 +12,7 @@ import (
 func (w *work) lostChunks() lost.Blobs {
 	chunks := lost.Blobs{}
 	reachable := w.reachable()
-	for key, c := range w.survey.InUse {
+	for key, c := range w.survey.InUse.All() {
 		if c.Present&reachable == 0 {
 			chunks[key] = true
 		}
@@ -67,23 +67,23 @@ func (w *work) corruptChunks(listed lost.Blobs) lost.Blobs {
 	corrupt := w.lostChunks()
 	reachable := w.reachable()
 	for key := range corrupt {
-		if w.survey.InUse[key].Corrupt&reachable == 0 {
+		if w.survey.InUse.Find(key).Corrupt&reachable == 0 {
 			// Where there is no copy, a writer doesn't rely on one.
 			delete(corrupt, key)
 		}
 	}
 	if w.options.Verify && len(w.survey.Unreadable) > 0 {
 		// A manifest that can't be read may need these, and nobody has read them.
-		for key, where := range w.survey.Unreferenced {
+		for key, where := range w.survey.Unreferenced.All() {
 			if where&reachable != 0 {
 				corrupt[key] = true
 			}
 		}
 	}
 	for key := range listed {
-		c := w.survey.InUse[key]
+		c := w.survey.InUse.Find(key)
 		switch {
-		case c == nil && w.survey.Unreferenced[key]&reachable != 0:
+		case c == nil && w.survey.Unreferenced.Find(key)&reachable != 0:
 			corrupt[key] = true
 		case c != nil && c.Present&reachable != 0 && !w.options.Verify:
 			corrupt[key] = true

@@ -86,7 +86,7 @@ func (w *work) stillBehind(ctx context.Context, location blob.Location, name blo
 func (w *work) whole(m *manifest.Manifest) bool {
 	reachable := w.reachable()
 	for _, ref := range m.Chunks {
-		c := w.survey.InUse[w.surveyor.Chunks.Name(ref).ID]
+		c := w.survey.InUse.Find(w.surveyor.Chunks.Name(ref).ID)
 		if c == nil || c.Present&reachable == 0 {
 			return false
 		}

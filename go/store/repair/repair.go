@@ -139,7 +139,7 @@ func begin(ctx context.Context, repo *repository.Repository, options Options, ex
 func (w *work) describe() {
 	s := w.survey
 	w.report = &Report{
-		Objects: s.Objects, Deleted: s.Deleted, InUse: len(s.InUse), Unreferenced: len(s.Unreferenced),
+		Objects: s.Objects, Deleted: s.Deleted, InUse: s.InUse.Len(), Unreferenced: s.Unreferenced.Len(),
 		Conflict: w.repo.Conflict(), Rollback: w.surveyor.Marks.Err(),
 	}
 	for i, location := range w.repo.Locations {
@@ -168,7 +168,7 @@ func (w *work) describe() {
 func (w *work) describeLocation(i int, header repository.HeaderState, row *LocationReport) {
 	counts := w.survey.Manifests[i]
 	row.Blobs, row.Missing, row.Stale, row.Corrupt = counts.Present, counts.Missing, counts.Stale, counts.Corrupt
-	for _, c := range w.survey.InUse {
+	for _, c := range w.survey.InUse.All() {
 		switch {
 		case c.Present.Has(i):
 			row.Blobs++

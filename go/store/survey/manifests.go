@@ -4,26 +4,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/scan"
 )
-
-// each runs a step for every location that has not failed, all at once, and
-// records which ones fail.
-func (v *Surveyor) each(ctx context.Context, failed []error, step func(index int, location blob.Location) error) error {
-	var group sync.WaitGroup
-	for i, location := range v.Set.Locations() {
-		if failed[i] != nil {
-			continue
-		}
-		group.Go(func() { failed[i] = step(i, location) })
-	}
-	group.Wait()
-	return ctx.Err()
-}
 
 // eachManifest calls visit for the newest version of every manifest that any
 // location lists, from one goroutine at a time. Locations that can't be listed are

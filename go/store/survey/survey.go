@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"sync"
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
@@ -42,18 +41,6 @@ func (l Locations) Without(index int) Locations { return l &^ (1 << index) }
 // Count returns the number of locations in the set.
 func (l Locations) Count() int { return bits.OnesCount64(uint64(l)) }
 
-// Chunk is a chunk that some newest manifest needs.
-type Chunk struct {
-	Ref chunk.Ref
-	// Size is the size of its blob, in bytes.
-	Size int
-	// Present are the locations that have a copy of the right size.
-	Present Locations
-	// Corrupt are the locations whose copy has a wrong size, or failed
-	// authentication.
-	Corrupt Locations
-}
-
 // Counts are the copies of manifests that one location holds.
 type Counts struct {
 	Present, Missing, Stale, Corrupt int
@@ -77,10 +64,10 @@ type Survey struct {
 	// Unsettled are the manifests of which the newest version is at so few locations
 	// that it may not have been acknowledged, while others have an older one.
 	Unsettled []blob.Name
-	// InUse holds the chunks that newest manifests need, by their blob ID.
-	InUse map[Key]*Chunk
+	// InUse holds the chunks that newest manifests need.
+	InUse Chunks
 	// Unreferenced holds the other chunks, and who has them.
-	Unreferenced map[Key]Locations
+	Unreferenced Loose
 	// Failed says of each location why it could not be surveyed, or nil.
 	Failed []error
 }
@@ -138,10 +125,8 @@ func (v *Surveyor) Take(ctx context.Context) (*Survey, error) {
 		return nil, fmt.Errorf("%d locations are more than the %d that can be compared", len(locations), MaxLocations)
 	}
 	s := &Survey{
-		Manifests:    make([]Counts, len(locations)),
-		InUse:        map[Key]*Chunk{},
-		Unreferenced: map[Key]Locations{},
-		Failed:       make([]error, len(locations)),
+		Manifests: make([]Counts, len(locations)),
+		Failed:    make([]error, len(locations)),
 	}
 	v.Marks.Forget()
 	var lacking []blob.Name
@@ -159,6 +144,7 @@ func (v *Surveyor) Take(ctx context.Context) (*Survey, error) {
 		return nil, err
 	}
 	v.countHidden(s)
+	s.InUse.sort()
 	return s, v.listChunks(ctx, s)
 }
 
@@ -219,9 +205,7 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leavin
 	s.Objects++
 	for i, ref := range result.Manifest.Chunks {
 		key := v.Chunks.Name(ref).ID
-		if s.InUse[key] == nil {
-			s.InUse[key] = &Chunk{Ref: ref, Size: result.Manifest.ChunkSize(i) + chunk.Overhead}
-		}
+		s.InUse.add(Chunk{key: key, Ref: ref, size: uint32(result.Manifest.ChunkSize(i) + chunk.Overhead)})
 	}
 }
 
@@ -260,27 +244,6 @@ func (v *Surveyor) Invented(name blob.Name, result newest.Result) bool {
 	}
 	n := len(result.Copies)
 	return absent > n-min(v.Set.Quorum(), n/2+1) && absent < n
-}
-
-// listChunks lists the chunks at every location.
-func (v *Surveyor) listChunks(ctx context.Context, s *Survey) error {
-	var mu sync.Mutex
-	return v.each(ctx, s.Failed, func(i int, location blob.Location) error {
-		return location.List(ctx, blob.KindChunk, func(info blob.Info) error {
-			mu.Lock()
-			defer mu.Unlock()
-			c := s.InUse[info.Name.ID]
-			switch {
-			case c == nil:
-				s.Unreferenced[info.Name.ID] = s.Unreferenced[info.Name.ID].With(i)
-			case info.Size == int64(c.Size):
-				c.Present = c.Present.With(i)
-			default:
-				c.Corrupt = c.Corrupt.With(i)
-			}
-			return nil
-		})
-	})
 }
 
 func (v *Surveyor) expect(n int64) {

@@ -25,8 +25,8 @@ func TestMemoryForManifestsIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Objects != objects || len(found.InUse) != chunks {
-		t.Errorf("found %d objects with %d chunks, want %d with %d", found.Objects, len(found.InUse), objects, chunks)
+	if found.Objects != objects || found.InUse.Len() != chunks {
+		t.Errorf("found %d objects with %d chunks, want %d with %d", found.Objects, found.InUse.Len(), objects, chunks)
 	}
 	if most := meter.Most(); most > 256<<20 {
 		t.Errorf("manifests could take %d MiB at a time", most>>20)
