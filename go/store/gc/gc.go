@@ -306,57 +306,6 @@ func (c *collection) condemn(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// delete deletes what is due everywhere. A location that fails doesn't keep the
-// others from being freed.
-//
-// What was deleted stays condemned in the record for another grace period. A
-// writer that counted on it may not have looked at the record again yet; and
-// another collection, run at the same time, may be about to delete it too, and
-// must not meet a copy that was stored under the same name since.
-func (c *collection) delete(ctx context.Context, p *plan) error {
-	if c.options.Progress != nil {
-		c.options.Progress.Expect(int64(len(p.due)))
-	}
-	failures := map[int]error{}
-	for key, where := range p.due {
-		deleted := true
-		for i, location := range c.repo.Set.Locations() {
-			if !where.Has(i) {
-				continue
-			}
-			if failures[i] == nil {
-				if err := location.Delete(ctx, blob.Name{Kind: blob.KindChunk, ID: key}); err != nil {
-					failures[i] = fmt.Errorf("%s: deleting a chunk: %w", location, err)
-				}
-			}
-			deleted = deleted && failures[i] == nil
-		}
-		if deleted {
-			p.record.Chunks[key] = grace.Entry{Since: c.options.Now(), Condemned: true}
-		}
-		if c.options.Progress != nil {
-			c.options.Progress.Done(1)
-		}
-	}
-	var all []error
-	for _, err := range failures {
-		all = append(all, err)
-	}
-	for key, l := range p.dueLeftovers {
-		if err := l.location.RemoveTemporary(ctx, l.file.Name); err != nil {
-			all = append(all, fmt.Errorf("%s: deleting a temporary file: %w", l.where, err))
-			continue
-		}
-		delete(p.record.Leftovers, key)
-	}
-	for _, location := range c.repo.Set.Locations() {
-		if err := location.Flush(ctx); err != nil {
-			all = append(all, fmt.Errorf("%s: %w", location, err))
-		}
-	}
-	return errors.Join(all...)
-}
-
 // record writes the grace record, unless there is nothing to record and there
 // was nothing before.
 func (c *collection) record(ctx context.Context, now, before *grace.Record) error {
