@@ -210,7 +210,9 @@ func rcloneConfig(p *place, password []byte) (string, error) {
 		}
 	}
 	if p.service != nil {
-		fmt.Fprintf(&config, "[service]\ntype = s3\nprovider = Other\nendpoint = %s\nregion = %s\naccess_key_id = %s\nsecret_access_key = %s\n",
+		// The buckets are there, and were not made by a request: the server fails
+		// when it is asked to make one of them again.
+		fmt.Fprintf(&config, "[service]\ntype = s3\nprovider = Other\nendpoint = %s\nregion = %s\naccess_key_id = %s\nsecret_access_key = %s\nno_check_bucket = true\n",
 			p.service.url, s3server.Region, p.service.server.KeyID, p.service.server.Secret)
 	}
 	remote := upstreams[0]
