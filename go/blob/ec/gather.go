@@ -70,18 +70,18 @@ func (l *Location) gather(ctx context.Context, name blob.Name, limit int64, p pl
 	}
 	defer r.abandon(cancel)
 	r.ask(ctx, max(p.agree, p.answers))
-	timer := time.NewTimer(l.pace.Patience(r.waiting))
+	timer := time.NewTimer(l.pace.Patience(r.waiting, r.size()))
 	defer timer.Stop()
 	for len(r.waiting) > 0 && !r.settled() && !r.dispensable() {
 		select {
 		case got := <-r.replies:
 			r.take(got)
 			r.ask(ctx, r.lacking())
-			timer.Reset(l.pace.Patience(r.waiting))
+			timer.Reset(l.pace.Patience(r.waiting, r.size()))
 		case <-timer.C:
 			l.pace.Late(r.waiting)
 			r.ask(ctx, 1)
-			timer.Reset(l.pace.Patience(r.waiting))
+			timer.Reset(l.pace.Patience(r.waiting, r.size()))
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
@@ -151,10 +151,15 @@ func (r *reading) askOne(ctx context.Context, part int) (a answer, memory []byte
 	return a, memory
 }
 
+// size tells shards of chunks that may be large from other blobs, which rarely are.
+func (r *reading) size() pace.Size {
+	return pace.Size(r.t.isChunk()) && pace.SizeOf(r.l.shardSize(min(r.limit, maxSize)))
+}
+
 // take enters an answer.
 func (r *reading) take(got reply) {
 	delete(r.waiting, got.part)
-	r.l.pace.Answered(got.part, got.took, got.answer.state == unreachable)
+	r.l.pace.Answered(got.part, r.size(), got.took, got.answer.state == unreachable)
 	r.t.add(got.part, got.answer)
 	if got.memory != nil {
 		r.memory = append(r.memory, got.memory)

@@ -30,12 +30,31 @@ type Pace struct {
 	mu sync.Mutex
 	// until says until when a location is not counted on.
 	until []time.Time
-	// usual is how long answers took lately, or 0.
-	usual []time.Duration
+	// usual is how long answers took lately, apart for small blobs and for
+	// large ones, which take the longer the thinner the line is.
+	usual []map[Size]time.Duration
 }
 
+// Size says of a read whether it is of a blob that may be large.
+type Size bool
+
+// The sizes.
+const (
+	Small Size = false
+	Large Size = true
+)
+
+// SizeOf returns the Size of blobs of at most so many bytes.
+func SizeOf(limit int64) Size { return limit > 256<<10 }
+
 // New returns the Pace of n locations.
-func New(n int) *Pace { return &Pace{until: make([]time.Time, n), usual: make([]time.Duration, n)} }
+func New(n int) *Pace {
+	p := &Pace{until: make([]time.Time, n), usual: make([]map[Size]time.Duration, n)}
+	for i := range p.usual {
+		p.usual[i] = map[Size]time.Duration{}
+	}
+	return p
+}
 
 // Order returns the locations in the order in which to read them: those that are
 // late or down come last.
@@ -63,22 +82,23 @@ func (p *Pace) IsLate(i int) bool {
 
 // Patience returns how long to wait for the answer of one of the given locations
 // before something else is tried: several times as long as the slowest of them
-// usually takes.
-func (p *Pace) Patience(of map[int]bool) time.Duration {
+// usually takes for a blob of that size.
+func (p *Pace) Patience(of map[int]bool, size Size) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	patience := leastPatience
 	for i := range of {
-		if p.usual[i] == 0 {
+		usual, known := p.usual[i][size]
+		if !known {
 			patience = max(patience, firstPatience)
 		}
-		patience = max(patience, patienceFactor*p.usual[i])
+		patience = max(patience, patienceFactor*usual)
 	}
 	return min(patience, MostPatience)
 }
 
-// Answered enters that a location answered after some time, or failed to.
-func (p *Pace) Answered(i int, took time.Duration, failed bool) {
+// Answered enters that a location answered a read after some time, or failed to.
+func (p *Pace) Answered(i int, size Size, took time.Duration, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if failed {
@@ -86,13 +106,13 @@ func (p *Pace) Answered(i int, took time.Duration, failed bool) {
 		return
 	}
 	p.until[i] = time.Time{}
-	took = max(min(took, MostPatience), time.Microsecond)
-	if p.usual[i] == 0 {
-		p.usual[i] = took
-		return
+	took = min(took, MostPatience)
+	usual, known := p.usual[i][size]
+	if !known {
+		usual = took
 	}
 	const weight = 8
-	p.usual[i] += (took - p.usual[i]) / weight
+	p.usual[i][size] = usual + (took-usual)/weight
 }
 
 // Late enters that locations were waited for longer than is usual.

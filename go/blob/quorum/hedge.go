@@ -66,7 +66,7 @@ func (s *Set) patience(name blob.Name, waiting map[int]bool) time.Duration {
 	if name.Kind == blob.KindHeader {
 		return pace.MostPatience
 	}
-	return s.pace.Patience(waiting)
+	return s.pace.Patience(waiting, pace.Small)
 }
 
 // allLate reports whether all of the locations are known to be slow or down.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/pace"
 )
 
 // Get reads the blob from one location after another until use returns nil for a
@@ -70,7 +71,7 @@ var errServed = errors.New("another copy was used")
 func (r *reading) run(ctx context.Context, use func([]byte) error) error {
 	r.waiting = map[int]bool{}
 	r.ask(ctx)
-	timer := time.NewTimer(r.set.pace.Patience(r.waiting))
+	timer := time.NewTimer(r.set.pace.Patience(r.waiting, pace.SizeOf(r.limit)))
 	defer timer.Stop()
 	for len(r.waiting) > 0 && !r.found {
 		select {
@@ -82,11 +83,11 @@ func (r *reading) run(ctx context.Context, use func([]byte) error) error {
 			if !r.found && len(r.waiting) == 0 {
 				r.ask(ctx)
 			}
-			timer.Reset(r.set.pace.Patience(r.waiting))
+			timer.Reset(r.set.pace.Patience(r.waiting, pace.SizeOf(r.limit)))
 		case <-timer.C:
 			r.set.pace.Late(r.waiting)
 			r.ask(ctx)
-			timer.Reset(r.set.pace.Patience(r.waiting))
+			timer.Reset(r.set.pace.Patience(r.waiting, pace.SizeOf(r.limit)))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -135,7 +136,7 @@ func (r *reading) enter(a answer) {
 	// What the verdict was says nothing about whether the location answered.
 	failed := !a.refused && !answered(a.err)
 	if !errors.Is(a.err, context.Canceled) {
-		r.set.pace.Answered(a.index, a.took, failed)
+		r.set.pace.Answered(a.index, pace.SizeOf(r.limit), a.took, failed)
 	}
 	switch {
 	case a.err == nil:
@@ -233,7 +234,7 @@ func (s *Set) getOne(ctx context.Context, i int, name blob.Name, limit int64, ac
 		})
 	}
 	if ctx.Err() == nil {
-		s.pace.Answered(i, time.Since(start), !answered(reply.Err))
+		s.pace.Answered(i, pace.Small, time.Since(start), !answered(reply.Err))
 	}
 	return reply
 }

@@ -42,13 +42,18 @@ func (w *work) verify(ctx context.Context) error {
 		}
 	}
 	var mu sync.Mutex
+	locations := w.repo.Set.Locations()
 	for key, c := range w.survey.InUse.All() {
 		name := blob.Name{Kind: blob.KindChunk, ID: key}
-		err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
-			for i, location := range w.repo.Set.Locations() {
-				if !c.Present.Has(i) || !reachable.Has(i) {
-					continue
-				}
+		// What is found of one copy changes Present.
+		mu.Lock()
+		present := c.Present & reachable
+		mu.Unlock()
+		for i, location := range locations {
+			if !present.Has(i) {
+				continue
+			}
+			err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
 				_, state, err := w.readCopy(groupCtx, location, name, c, buffer)
 				if groupCtx.Err() != nil {
 					return groupCtx.Err()
@@ -57,10 +62,13 @@ func (w *work) verify(ctx context.Context) error {
 				w.note(c, i, state, err)
 				mu.Unlock()
 				w.done(int64(c.Size()))
+				return nil
+			})
+			if err != nil {
+				break
 			}
-			return nil
-		})
-		if err != nil {
+		}
+		if groupCtx.Err() != nil {
 			break
 		}
 	}

@@ -73,6 +73,10 @@ func Repair(ctx context.Context, repo *repository.Repository, options Options) (
 	return w.report, ctx.Err()
 }
 
+// remoteWorkers is how many chunks are read at once from locations that are far
+// away. Each takes 4 MiB of memory.
+const remoteWorkers = 16
+
 // work is a check or a repair under way.
 type work struct {
 	repo     *repository.Repository
@@ -116,6 +120,9 @@ func begin(ctx context.Context, repo *repository.Repository, options Options, ex
 		w.surveyor.Expect, w.surveyor.Done = p.Expect, p.Done
 	}
 	workers := min(runtime.GOMAXPROCS(0)+1, 8)
+	if repo.Set.Concurrency() > workers {
+		workers = remoteWorkers
+	}
 	w.buffers = make(chan []byte, workers)
 	for range workers {
 		w.buffers <- nil
