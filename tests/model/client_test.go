@@ -67,6 +67,8 @@ type command struct {
 	// failed are the locations of which a call failed, lied those that were lying
 	// when they were called.
 	failed, lied places
+	// blind are the locations that failed to tell a manifest.
+	blind places
 	// sent are the versions that it was the first to send to a location, last is
 	// the newest that it sent; with rm, the newest tombstone.
 	sent []*version

@@ -129,6 +129,9 @@ func (h *handle) perform(c *call) {
 	}
 	if c.err != nil && !answered(c.err) {
 		command.failed = command.failed.with(p.index)
+		if c.op == blobtest.Get && c.name.Kind == blob.KindManifest {
+			command.blind = command.blind.with(p.index)
+		}
 	}
 }
 

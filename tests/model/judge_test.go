@@ -207,8 +207,8 @@ func (m *model) mayBeAbsent(c *command, o *object, floor *version) bool {
 	switch {
 	case floor != nil:
 		m.fail("%s doesn't exist, it says; %s was acknowledged", o.name, floor)
-	case c.missed() != 0 && c.do != ls:
-		m.fail("%s doesn't exist, it says; and %s could not be reached", o.name, c.missed())
+	case (c.blind|c.session.refused) != 0 && c.do != ls:
+		m.fail("%s doesn't exist, it says; and %s could not tell", o.name, c.blind|c.session.refused)
 	default:
 		return true
 	}

@@ -159,8 +159,19 @@ func (m *model) judgeReport(c *command) {
 		}
 	}
 	for _, p := range m.world.places {
-		p.rotten = p.rotten && !verify
+		p.rotten = p.rotten && !(verify && m.sound(p))
 	}
+}
+
+// sound reports whether a location has no corrupt chunk. One that no object uses
+// isn't read by a repair, and is counted on by the next object with its content.
+func (m *model) sound(p *place) bool {
+	for name, content := range m.bytes {
+		if held := p.peek(name); held != nil && !bytes.Equal(held, content) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkDamaged checks that an object may be damaged.
