@@ -30,6 +30,22 @@ func Unusable(err error) bool {
 	return errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDamaged)
 }
 
+// Answered reports whether an error of a Location's Get, Stat or Delete is an answer:
+// none, that there is no such blob, or that what there is can't be used. Any other
+// says nothing about what the location holds.
+func Answered(err error) bool {
+	return err == nil || errors.Is(err, ErrNotFound) || Unusable(err)
+}
+
+// CheckCall returns why a Location can't be asked for a blob: the context has ended,
+// or it is not a blob's name.
+func CheckCall(ctx context.Context, name Name) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return name.Check()
+}
+
 // SizeUnknown stands for the size of a blob that the location can't tell without
 // reading it.
 const SizeUnknown = -1

@@ -25,6 +25,12 @@ func PutMissing(ctx context.Context, location Location, name Name, data []byte) 
 	if completer, ok := location.(Completer); ok {
 		return completer.PutMissing(ctx, name, data)
 	}
+	return PutUnlessThere(ctx, location, name, data)
+}
+
+// PutUnlessThere asks a location whether it has a blob of that name and size, and puts
+// it there if not.
+func PutUnlessThere(ctx context.Context, location Location, name Name, data []byte) error {
 	info, err := location.Stat(ctx, name)
 	if err == nil && info.Size == int64(len(data)) {
 		return nil
@@ -55,6 +61,14 @@ type Healer interface {
 type PartFailure struct {
 	Part Location
 	Err  error
+}
+
+// ProbeAll returns nil when every part of a location answers, if it has parts.
+func ProbeAll(ctx context.Context, location Location) error {
+	if healer, ok := location.(Healer); ok {
+		return healer.ProbeAll(ctx)
+	}
+	return nil
 }
 
 // HealOptions say how closely a Healer looks.

@@ -40,13 +40,6 @@ func (m *Memory) Probe(ctx context.Context) error { return ctx.Err() }
 // Flush returns nil unless ctx is done.
 func (m *Memory) Flush(ctx context.Context) error { return ctx.Err() }
 
-func check(ctx context.Context, name blob.Name) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return name.Check()
-}
-
 // Put stores a copy of data.
 func (m *Memory) Put(ctx context.Context, name blob.Name, data []byte) error {
 	return m.put(ctx, name, data, true)
@@ -58,7 +51,7 @@ func (m *Memory) Create(ctx context.Context, name blob.Name, data []byte) error 
 }
 
 func (m *Memory) put(ctx context.Context, name blob.Name, data []byte, replace bool) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -93,7 +86,7 @@ func (m *Memory) Stat(ctx context.Context, name blob.Name) (blob.Info, error) {
 }
 
 func (m *Memory) find(ctx context.Context, name blob.Name) (entry, error) {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return entry{}, err
 	}
 	m.mu.Lock()
@@ -107,7 +100,7 @@ func (m *Memory) find(ctx context.Context, name blob.Name) (entry, error) {
 
 // Delete removes the blob.
 func (m *Memory) Delete(ctx context.Context, name blob.Name) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -118,7 +111,7 @@ func (m *Memory) Delete(ctx context.Context, name blob.Name) error {
 
 // List lists what there is when it is called.
 func (m *Memory) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) error) error {
-	if err := check(ctx, blob.Name{Kind: kind}); err != nil {
+	if err := blob.CheckCall(ctx, blob.Name{Kind: kind}); err != nil {
 		return err
 	}
 	m.mu.Lock()

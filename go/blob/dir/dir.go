@@ -107,7 +107,7 @@ type install func(temporary folder, temporaryName string, to folder, name string
 
 // store writes a blob to a temporary file and installs it.
 func (l *Location) store(ctx context.Context, name blob.Name, data []byte, in install) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	err := l.put(ctx, name, data, in)
@@ -279,7 +279,7 @@ func (l *Location) Delete(ctx context.Context, name blob.Name) error {
 // find runs step on a blob's folder. An absent file, folder or directory is
 // ErrNotFound, but only if the folder that says so is still in its place.
 func (l *Location) find(ctx context.Context, doing string, name blob.Name, step func(*tree, folder) error) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	for range tries {
@@ -315,11 +315,4 @@ func inFolder(t *tree, p place, step func(*tree, folder) error) error {
 	}
 	defer done()
 	return step(t, in)
-}
-
-func check(ctx context.Context, name blob.Name) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return name.Check()
 }

@@ -36,7 +36,6 @@ package ec
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -194,9 +193,4 @@ func check(ctx context.Context, name blob.Name) error {
 		return err
 	}
 	return name.Check()
-}
-
-// answered reports whether an error of a part's read is an answer.
-func answered(err error) bool {
-	return err == nil || errors.Is(err, blob.ErrNotFound) || blob.Unusable(err)
 }

@@ -17,7 +17,7 @@ const retirers = 8
 // Delete removes a blob; see blob.Location. It must reach every part: one that
 // misses it would bring a shard back.
 func (l *Location) Delete(ctx context.Context, name blob.Name) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	unlock, err := l.names.lock(ctx, name)

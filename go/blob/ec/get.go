@@ -25,7 +25,7 @@ func (l *Location) GetAccepted(ctx context.Context, name blob.Name, buf []byte, 
 
 // getAccepted is GetAccepted; a nil accept is of a reader that can't tell.
 func (l *Location) getAccepted(ctx context.Context, name blob.Name, buf []byte, limit int64, accept func([]byte) error) ([]byte, error) {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return nil, err
 	}
 	data, again, err := l.read(ctx, name, buf, limit, accept)

@@ -64,7 +64,7 @@ func (e *entry) markOf(n int) string {
 // which chunks are in use can tell whether one was lost. Parts that can't be listed
 // make it fail when that leaves it open whether there is a blob.
 func (l *Location) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) error) error {
-	if err := check(ctx, blob.Name{Kind: kind}); err != nil {
+	if err := blob.CheckCall(ctx, blob.Name{Kind: kind}); err != nil {
 		return err
 	}
 	if kind == blob.KindHeader {
@@ -200,7 +200,7 @@ func (l *Location) nextEntry(listed [][]blob.Info) *entry {
 
 // Stat describes a blob; see blob.Location.
 func (l *Location) Stat(ctx context.Context, name blob.Name) (blob.Info, error) {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return blob.Info{}, err
 	}
 	infos := make([]blob.Info, l.total)
@@ -216,7 +216,7 @@ func (l *Location) Stat(ctx context.Context, name blob.Name) (blob.Info, error) 
 		switch {
 		case err == nil:
 			e.add(i, infos[i])
-		case !answered(err):
+		case !blob.Answered(err):
 			e.failed++
 		}
 	}

@@ -21,7 +21,7 @@ const stored = "shards stored"
 // Put stores a blob; see blob.Location. It fails with a *PartsError unless K+1 parts
 // took their shards. What the others hold is then mended by reads, or repair.
 func (l *Location) Put(ctx context.Context, name blob.Name, data []byte) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	if name.Kind == blob.KindChunk {
@@ -32,7 +32,7 @@ func (l *Location) Put(ctx context.Context, name blob.Name, data []byte) error {
 
 // PutMissing stores the shards of a chunk that parts lack; see blob.Completer.
 func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	if name.Kind != blob.KindChunk {
@@ -252,7 +252,7 @@ func (l *Location) manyReplaced() bool {
 // Create stores a blob where there is none; see blob.Creator. The parts are asked
 // one after the other, so that of several who try at once, all meet at the first.
 func (l *Location) Create(ctx context.Context, name blob.Name, data []byte) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	unlock, err := l.names.lock(ctx, name)

@@ -86,7 +86,7 @@ type answers struct {
 }
 
 func (a *answers) add(err error) {
-	if answered(err) {
+	if blob.Answered(err) {
 		a.definite++
 	}
 	a.found = a.found || err == nil

@@ -134,7 +134,7 @@ func (r *reading) get(ctx context.Context, i int, use func([]byte) error) answer
 // enter enters what became of asking a location.
 func (r *reading) enter(a answer) {
 	// What the verdict was says nothing about whether the location answered.
-	failed := !a.refused && !answered(a.err)
+	failed := !a.refused && !blob.Answered(a.err)
 	if !errors.Is(a.err, context.Canceled) {
 		r.set.pace.Answered(a.index, pace.SizeOf(r.limit), a.took, failed)
 	}
@@ -184,11 +184,6 @@ func (r *reading) abandon(cancel context.CancelFunc) {
 	}()
 }
 
-// answered reports whether an error of a location is an answer.
-func answered(err error) bool {
-	return err == nil || errors.Is(err, blob.ErrNotFound) || blob.Unusable(err)
-}
-
 // Reply is one location's answer to GetEach: its copy, which nobody has
 // authenticated yet, or the error.
 type Reply struct {
@@ -234,7 +229,7 @@ func (s *Set) getOne(ctx context.Context, i int, name blob.Name, limit int64, ac
 		})
 	}
 	if ctx.Err() == nil {
-		s.pace.Answered(i, pace.Small, time.Since(start), !answered(reply.Err))
+		s.pace.Answered(i, pace.Small, time.Since(start), !blob.Answered(reply.Err))
 	}
 	return reply
 }
@@ -258,7 +253,7 @@ func (s *Set) Lacking(ctx context.Context, name blob.Name, size int64) int {
 		}
 		return err
 	}) {
-		if errors.Is(err, blob.ErrNotFound) || blob.Unusable(err) {
+		if err != nil && blob.Answered(err) {
 			lacking++
 		}
 	}

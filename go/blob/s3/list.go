@@ -22,7 +22,7 @@ func (l *Location) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) 
 		}
 		return fn(info)
 	}
-	if err := check(ctx, blob.Name{Kind: kind}); err != nil {
+	if err := blob.CheckCall(ctx, blob.Name{Kind: kind}); err != nil {
 		return err
 	}
 	first := &scan{location: l, kind: kind}

@@ -161,11 +161,7 @@ const smallBlob = 64 << 10
 // it; see blob.Completer.
 func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
 	if len(data) > smallBlob {
-		info, err := l.Stat(ctx, name)
-		if err == nil && info.Size == int64(len(data)) {
-			return nil
-		}
-		// Whatever kept Stat from an answer, Put meets too and reports.
+		return blob.PutUnlessThere(ctx, l, name, data)
 	}
 	return l.Put(ctx, name, data)
 }
@@ -202,7 +198,7 @@ func (l *Location) Flush(ctx context.Context) error { return ctx.Err() }
 
 // Put stores a blob; see blob.Location.
 func (l *Location) Put(ctx context.Context, name blob.Name, data []byte) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	return l.try(ctx, kindPut, wantETag, func(x *exchange) error {
@@ -220,7 +216,7 @@ func (l *Location) putInput(name blob.Name, data []byte) *s3.PutObjectInput {
 
 // Get reads a blob; see blob.Location.
 func (l *Location) Get(ctx context.Context, name blob.Name, buf []byte, limit int64) (data []byte, err error) {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return nil, err
 	}
 	err = l.try(ctx, kindGet, wantObject, func(x *exchange) error {
@@ -317,7 +313,7 @@ func ended(err error, length, size int64) (bool, error) {
 
 // Delete removes a blob; see blob.Location.
 func (l *Location) Delete(ctx context.Context, name blob.Name) error {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	err := l.try(ctx, kindDelete, wantEmpty, func(x *exchange) error {
@@ -329,13 +325,6 @@ func (l *Location) Delete(ctx context.Context, name blob.Name) error {
 		return nil
 	}
 	return err
-}
-
-func check(ctx context.Context, name blob.Name) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return name.Check()
 }
 
 // NewHTTPClient returns a client for S3 services. It takes proxies from the

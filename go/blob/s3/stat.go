@@ -24,7 +24,7 @@ import (
 // missing object there, and telling one from the other would take a second
 // request for every object that isn't there.
 func (l *Location) Stat(ctx context.Context, name blob.Name) (blob.Info, error) {
-	if err := check(ctx, name); err != nil {
+	if err := blob.CheckCall(ctx, name); err != nil {
 		return blob.Info{}, err
 	}
 	// An object that is empty has no first byte. Then HEAD describes it, unless

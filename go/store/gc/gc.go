@@ -143,8 +143,8 @@ func (c *collection) take(ctx context.Context) (*survey.Survey, error) {
 	locations := c.repo.Locations
 	for i, location := range c.repo.Set.Locations() {
 		// A deletion must reach every part of a set.
-		if healer, ok := location.(blob.Healer); ok && found.Failed[i] == nil {
-			found.Failed[i] = healer.ProbeAll(ctx)
+		if found.Failed[i] == nil {
+			found.Failed[i] = blob.ProbeAll(ctx, location)
 		}
 	}
 	for i, err := range found.Failed {

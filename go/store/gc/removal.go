@@ -118,7 +118,7 @@ func (b *burial) remove(ctx context.Context, due []*tombstone) (int, error) {
 func (b *burial) have(ctx context.Context, due []*tombstone) error {
 	return each(ctx, due, func(ctx context.Context, t *tombstone) error {
 		for i, location := range b.repo.Set.Locations() {
-			if _, err := location.Stat(ctx, t.name); err != nil && !errors.Is(err, blob.ErrNotFound) && !blob.Unusable(err) {
+			if _, err := location.Stat(ctx, t.name); !blob.Answered(err) {
 				return b.unreachable(i, err)
 			}
 		}

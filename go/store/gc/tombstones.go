@@ -224,10 +224,8 @@ func (b *burial) find(ctx context.Context, removals *tombstones.Removals) ([]*to
 	}
 	for i, location := range b.repo.Set.Locations() {
 		// A deletion must reach every part of a set.
-		if healer, ok := location.(blob.Healer); ok {
-			if err := healer.ProbeAll(ctx); err != nil {
-				return nil, b.unreachable(i, err)
-			}
+		if err := blob.ProbeAll(ctx, location); err != nil {
+			return nil, b.unreachable(i, err)
 		}
 	}
 	return b.look(ctx, names, removals)

@@ -150,7 +150,7 @@ func (k *Keeper) listed(replies []quorum.Reply) *Listing {
 func (k *Keeper) enough(ctx context.Context, replies []quorum.Reply) error {
 	short := &quorum.WriteError{Total: len(replies), Need: k.set.Quorum()}
 	for _, reply := range replies {
-		if unanswered(reply.Err) {
+		if !blob.Answered(reply.Err) {
 			short.Failures = append(short.Failures, quorum.Failure{Location: reply.Location, Err: reply.Err})
 		}
 	}
@@ -161,11 +161,6 @@ func (k *Keeper) enough(ctx context.Context, replies []quorum.Reply) error {
 	return short
 }
 
-// unanswered reports whether a location could not tell if it has a record.
-func unanswered(err error) bool {
-	return err != nil && !errors.Is(err, blob.ErrNotFound) && !blob.Unusable(err)
-}
-
 // Agreed returns what the records of all locations agree on: the entries that
 // every one of them has, each with its latest date. Only these were visible to
 // every writer since. A location without a readable record leaves nothing to
@@ -173,7 +168,7 @@ func unanswered(err error) bool {
 func (k *Keeper) Agreed(ctx context.Context) (*Record, error) {
 	var agreed *Record
 	for _, reply := range k.records(ctx) {
-		if unanswered(reply.Err) {
+		if !blob.Answered(reply.Err) {
 			return nil, fmt.Errorf("reading the grace record at %s: %w", reply.Location, reply.Err)
 		}
 		record := NewRecord()

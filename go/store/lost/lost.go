@@ -76,7 +76,7 @@ func (k *Keeper) Write(ctx context.Context, location blob.Location, blobs Blobs,
 	switch absent := errors.Is(err, blob.ErrNotFound); {
 	case absent && len(blobs) == 0:
 		return nil
-	case err != nil && !absent && !blob.Unusable(err):
+	case !blob.Answered(err):
 		return fmt.Errorf("reading the record of lost blobs: %w", err)
 	case err == nil:
 		if found, err := k.open(stored); err == nil && len(blobs) > 0 && maps.Equal(found, blobs) {

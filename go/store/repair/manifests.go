@@ -120,7 +120,7 @@ func (w *work) putHeader(ctx context.Context, location *repository.Location) err
 	switch {
 	case err == nil && !location.Holds(stored):
 		return errors.New("its key header changed meanwhile")
-	case err != nil && !errors.Is(err, blob.ErrNotFound) && !blob.Unusable(err):
+	case !blob.Answered(err):
 		return err
 	}
 	return location.Put(ctx, blob.Header(), w.repo.Header)

@@ -120,7 +120,7 @@ func (r *Repository) change(ctx context.Context, header *keys.Header, slots []ke
 		if err := l.unchanged(ctx); err != nil {
 			return err
 		}
-		if err := probeAll(ctx, l.Location); err != nil {
+		if err := blob.ProbeAll(ctx, l.Location); err != nil {
 			return fmt.Errorf("changing the key header needs every location: %s: %w", l, err)
 		}
 	}

@@ -53,7 +53,7 @@ func CheckNew(ctx context.Context, set *quorum.Set) error {
 		return initialized
 	}
 	for _, location := range set.Locations() {
-		if err := probeAll(ctx, location); err != nil {
+		if err := blob.ProbeAll(ctx, location); err != nil {
 			return fmt.Errorf("checking for an existing cluster: %s: %w", location, err)
 		}
 		for _, kind := range []blob.Kind{blob.KindManifest, blob.KindChunk} {
@@ -66,14 +66,6 @@ func CheckNew(ctx context.Context, set *quorum.Set) error {
 				return fmt.Errorf("checking for an existing cluster: %s: %w", location, err)
 			}
 		}
-	}
-	return nil
-}
-
-// probeAll returns nil when every part of a location answers, if it has parts.
-func probeAll(ctx context.Context, location blob.Location) error {
-	if healer, ok := location.(blob.Healer); ok {
-		return healer.ProbeAll(ctx)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (k *Keeper) RemovalsAtQuorum(ctx context.Context) (*Removals, error) {
 	replies := k.replies(ctx, k.removals, MaxRemovals)
 	short := &quorum.WriteError{Total: len(replies), Need: k.set.Quorum()}
 	for _, reply := range replies {
-		if unanswered(reply.Err) {
+		if !blob.Answered(reply.Err) {
 			short.Failures = append(short.Failures, quorum.Failure{Location: reply.Location, Err: reply.Err})
 		}
 	}
@@ -178,7 +178,7 @@ func (k *Keeper) merge(replies []quorum.Reply) *Removals {
 	r := &Removals{Listed: Entries{}, stored: make([][sha256.Size]byte, len(replies))}
 	var answered []Entries
 	for i, reply := range replies {
-		if unanswered(reply.Err) {
+		if !blob.Answered(reply.Err) {
 			continue
 		}
 		if reply.Err == nil {
@@ -196,18 +196,13 @@ func (k *Keeper) merge(replies []quorum.Reply) *Removals {
 	return r
 }
 
-// unanswered reports whether a location could not tell if it has a record.
-func unanswered(err error) bool {
-	return err != nil && !errors.Is(err, blob.ErrNotFound) && !blob.Unusable(err)
-}
-
 // unread returns why the records could not be read everywhere, or nil.
 func unread(ctx context.Context, replies []quorum.Reply) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for _, reply := range replies {
-		if unanswered(reply.Err) {
+		if !blob.Answered(reply.Err) {
 			return fmt.Errorf("%s is unreachable: reading a record of tombstones: %w", reply.Location, reply.Err)
 		}
 	}
