@@ -11,6 +11,7 @@ import (
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/grace"
 	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/workers"
 )
 
 // ErrCollected means that garbage collection, run with a clock that is far off
@@ -69,7 +70,7 @@ func (w *writer) lacking(ctx context.Context, objects []*pending) (*pending, err
 	}
 	var victim atomic.Pointer[pending]
 	most := len(w.store.set.Locations()) - w.store.set.Quorum()
-	err := each(ctx, w.store.atOnce(), slices.Collect(maps.Keys(uses)), func(ctx context.Context, ref chunk.Ref) error {
+	err := workers.Each(ctx, w.store.atOnce(), slices.Collect(maps.Keys(uses)), func(ctx context.Context, ref chunk.Ref) error {
 		if w.store.set.Lacking(ctx, w.store.chunks.Name(ref), uses[ref].size) > most {
 			victim.Store(uses[ref].object)
 		}

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
+	"powercloud.unidatum.com/go/store/workers"
 )
 
 // manifestsAtOnce is how many manifests of a batch are written at once, if no
@@ -225,7 +223,7 @@ func (w *writer) commitObjects(ctx context.Context, removals *tombstones.Removal
 
 // eachObject runs a step for objects, several at once.
 func (s *Store) eachObject(ctx context.Context, objects []*pending, step func(context.Context, *pending) error) error {
-	return each(ctx, s.atOnce(), objects, func(ctx context.Context, p *pending) error {
+	return workers.Each(ctx, s.atOnce(), objects, func(ctx context.Context, p *pending) error {
 		if err := step(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p.source.Name, err)
 		}
@@ -235,28 +233,6 @@ func (s *Store) eachObject(ctx context.Context, objects []*pending, step func(co
 
 // atOnce returns how many small blobs are worth working on at once.
 func (s *Store) atOnce() int { return max(manifestsAtOnce, s.set.Concurrency()) }
-
-// each runs a step for each item, so many at once, by as many goroutines: one for
-// every item would have each grow its stack anew.
-func each[T any](ctx context.Context, atOnce int, items []T, step func(context.Context, T) error) error {
-	var next atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
-	for range min(len(items), atOnce) {
-		group.Go(func() error {
-			for ctx.Err() == nil {
-				i := next.Add(1) - 1
-				if i >= int64(len(items)) {
-					return nil
-				}
-				if err := step(ctx, items[i]); err != nil {
-					return err
-				}
-			}
-			return ctx.Err()
-		})
-	}
-	return group.Wait()
-}
 
 // writeManifest writes an object's manifest, newer than any that is there.
 func (w *writer) writeManifest(ctx context.Context, p *pending) error {

@@ -8,6 +8,7 @@ import (
 
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
+	"powercloud.unidatum.com/go/store/workers"
 )
 
 // ErrContended means that others wrote an object at the same time, again and
@@ -43,7 +44,7 @@ func (s *Store) settle(ctx context.Context, written []*manifest.Manifest) error 
 // locations, and returns the manifests that this happened to.
 func (s *Store) reassert(ctx context.Context, written []*manifest.Manifest) (again []*manifest.Manifest, err error) {
 	var mu sync.Mutex
-	err = each(ctx, s.atOnce(), written, func(ctx context.Context, m *manifest.Manifest) error {
+	err = workers.Each(ctx, s.atOnce(), written, func(ctx context.Context, m *manifest.Manifest) error {
 		var err error
 		s.finder.Visit(ctx, s.manifests.BlobName(m.Name), func(found newest.Result) {
 			if err = ctx.Err(); err != nil || s.settled(m, found) {

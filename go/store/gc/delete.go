@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/grace"
 	"powercloud.unidatum.com/go/store/survey"
+	"powercloud.unidatum.com/go/store/workers"
 )
 
 // deletionsAtOnce is how many chunks are deleted at once at a location that isn't
@@ -39,7 +39,14 @@ func (c *collection) delete(ctx context.Context, p *plan) error {
 		}
 		delete(p.record.Leftovers, key)
 	}
-	for _, location := range c.repo.Set.Locations() {
+	return errors.Join(append(all, flush(ctx, c.repo.Set))...)
+}
+
+// flush makes deletions outlast a power cut. A location that fails doesn't keep it
+// from the others.
+func flush(ctx context.Context, set *quorum.Set) error {
+	var all []error
+	for _, location := range set.Locations() {
 		if err := location.Flush(ctx); err != nil {
 			all = append(all, fmt.Errorf("%s: %w", location, err))
 		}
@@ -86,25 +93,17 @@ func (c *collection) deleteAt(ctx context.Context, i int, location blob.Location
 	if concurrent, ok := location.(blob.Concurrent); ok {
 		atOnce = max(atOnce, concurrent.Concurrency())
 	}
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	var names []blob.Name
 	for key, where := range due {
-		if !where.Has(i) {
-			continue
+		if where.Has(i) {
+			names = append(names, blob.Name{Kind: blob.KindChunk, ID: key})
 		}
-		if groupCtx.Err() != nil {
-			break
-		}
-		group.Go(func() error {
-			err := location.Delete(groupCtx, blob.Name{Kind: blob.KindChunk, ID: key})
-			if err == nil && c.options.Progress != nil {
-				c.options.Progress.Done(1)
-			}
-			return err
-		})
 	}
-	if err := group.Wait(); err != nil {
+	return workers.Each(ctx, atOnce, names, func(ctx context.Context, name blob.Name) error {
+		err := location.Delete(ctx, name)
+		if err == nil && c.options.Progress != nil {
+			c.options.Progress.Done(1)
+		}
 		return err
-	}
-	return ctx.Err()
+	})
 }

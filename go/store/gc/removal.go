@@ -12,6 +12,7 @@ import (
 	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
+	"powercloud.unidatum.com/go/store/workers"
 )
 
 const (
@@ -75,7 +76,7 @@ func (b *burial) remove(ctx context.Context, due []*tombstone) (int, error) {
 	failures := make([]error, len(b.repo.Set.Locations()))
 	var mu sync.Mutex
 	var gone []*tombstone
-	err := each(ctx, due, func(ctx context.Context, t *tombstone) error {
+	err := workers.Each(ctx, tombstonesAtOnce, due, func(ctx context.Context, t *tombstone) error {
 		result, errs := b.removeOne(ctx, t, marked)
 		mu.Lock()
 		defer mu.Unlock()
@@ -101,7 +102,8 @@ func (b *burial) remove(ctx context.Context, due []*tombstone) (int, error) {
 		return nil
 	})
 	failure := errors.Join(append(failures, err)...)
-	if err := b.flush(context.WithoutCancel(ctx)); err != nil {
+	// The deletions must last before their marks are taken away.
+	if err := flush(context.WithoutCancel(ctx), b.repo.Set); err != nil {
 		for _, t := range gone {
 			b.kept[t.name.ID] = marks[t.name.ID]
 		}
@@ -116,7 +118,7 @@ func (b *burial) remove(ctx context.Context, due []*tombstone) (int, error) {
 // have asks every location about its copies of tombstones, so that its next flush
 // makes them last, whoever wrote them.
 func (b *burial) have(ctx context.Context, due []*tombstone) error {
-	return each(ctx, due, func(ctx context.Context, t *tombstone) error {
+	return workers.Each(ctx, tombstonesAtOnce, due, func(ctx context.Context, t *tombstone) error {
 		for i, location := range b.repo.Set.Locations() {
 			if _, err := location.Stat(ctx, t.name); !blob.Answered(err) {
 				return b.unreachable(i, err)
@@ -172,17 +174,6 @@ func (b *burial) removeOne(ctx context.Context, t *tombstone, marked time.Time) 
 		}
 	})
 	return result, errs
-}
-
-// flush makes the deletions last before their marks are taken away.
-func (b *burial) flush(ctx context.Context) error {
-	var all []error
-	for _, location := range b.repo.Set.Locations() {
-		if err := location.Flush(ctx); err != nil {
-			all = append(all, fmt.Errorf("%s: %w", location, err))
-		}
-	}
-	return errors.Join(all...)
 }
 
 // mark makes these the marks of this run in the record of removals. Those of other

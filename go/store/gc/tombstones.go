@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
@@ -18,6 +16,7 @@ import (
 	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/scan"
 	"powercloud.unidatum.com/go/store/tombstones"
+	"powercloud.unidatum.com/go/store/workers"
 )
 
 // tombstonesAtOnce is how many tombstones are read or deleted at once.
@@ -235,7 +234,7 @@ func (b *burial) find(ctx context.Context, removals *tombstones.Removals) ([]*to
 func (b *burial) look(ctx context.Context, names []blob.Name, removals *tombstones.Removals) ([]*tombstone, error) {
 	var mu sync.Mutex
 	var found []*tombstone
-	err := each(ctx, names, func(ctx context.Context, name blob.Name) (failure error) {
+	err := workers.Each(ctx, tombstonesAtOnce, names, func(ctx context.Context, name blob.Name) (failure error) {
 		b.finder.Visit(ctx, name, func(result newest.Result) {
 			for i, c := range result.Copies {
 				if c.State == newest.Unreachable {
@@ -285,22 +284,6 @@ func needed(err error) error {
 
 func (b *burial) unreachable(i int, err error) error {
 	return needed(fmt.Errorf("%s is unreachable: %w", b.repo.Locations[i], err))
-}
-
-// each runs a step for each item, several at once.
-func each[T any](ctx context.Context, items []T, step func(context.Context, T) error) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(tombstonesAtOnce)
-	for _, item := range items {
-		if groupCtx.Err() != nil {
-			break
-		}
-		group.Go(func() error { return step(groupCtx, item) })
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return ctx.Err()
 }
 
 // list describes tombstones in the order of their objects' names.
