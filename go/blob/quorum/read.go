@@ -234,6 +234,24 @@ func (s *Set) getOne(ctx context.Context, i int, name blob.Name, limit int64, ac
 	return reply
 }
 
+// AnsweredAtQuorum returns nil if as many locations answered as a write needs, or
+// the error that the write would end with; or ctx's once it is done.
+func (s *Set) AnsweredAtQuorum(ctx context.Context, replies []Reply) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	errs := make([]error, len(replies))
+	answered := 0
+	for i, reply := range replies {
+		if blob.Answered(reply.Err) {
+			answered++
+		} else {
+			errs[i] = reply.Err
+		}
+	}
+	return s.enough(ctx, answered, errs)
+}
+
 // refusal is an error of accept.
 type refusal struct{ error }
 

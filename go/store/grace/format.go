@@ -2,11 +2,8 @@ package grace
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"powercloud.unidatum.com/go/store/record"
@@ -29,9 +26,9 @@ const (
 const MaxEntries = 2 << 20
 
 // seal returns the blob of a record.
-func (k *Keeper) seal(record *Record, random io.Reader) ([]byte, error) {
-	content := appendEntries(nil, record.Chunks, MaxEntries)
-	return k.sealer.Seal(appendEntries(content, record.Leftovers, MaxEntries), random)
+func (k *Keeper) seal(r *Record, random io.Reader) ([]byte, error) {
+	content := appendEntries(nil, r.Chunks, MaxEntries)
+	return k.sealer.Seal(appendEntries(content, r.Leftovers, MaxEntries), random)
 }
 
 // open authenticates a record's blob and parses it.
@@ -59,21 +56,6 @@ func parse(content []byte) (*Record, error) {
 	return &Record{Chunks: chunks, Leftovers: leftovers}, nil
 }
 
-// kept returns the keys of the entries that a list of at most so many holds, in
-// ascending order.
-func kept(entries map[Key]Entry, most int) []Key {
-	keys := slices.Collect(maps.Keys(entries))
-	compareKeys := func(x, y Key) int { return bytes.Compare(x[:], y[:]) }
-	if len(keys) > most {
-		slices.SortFunc(keys, func(x, y Key) int {
-			return cmp.Or(entries[x].compare(entries[y]), compareKeys(x, y))
-		})
-		keys = keys[:most]
-	}
-	slices.SortFunc(keys, compareKeys)
-	return keys
-}
-
 // compare orders entries by how badly they are needed, those most needed first.
 // A writer must see what is condemned; and the older an entry, the more waiting
 // is lost with it.
@@ -89,7 +71,7 @@ func (e Entry) compare(other Entry) int {
 
 // appendEntries appends a list of at most so many entries.
 func appendEntries(b []byte, entries map[Key]Entry, most int) []byte {
-	sorted := kept(entries, most)
+	sorted := record.Kept(entries, most, Entry.compare)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(sorted)))
 	for _, key := range sorted {
 		entry := entries[key]

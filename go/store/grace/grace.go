@@ -75,7 +75,6 @@ func LeftoverKey(location string, file blob.Temporary) Key {
 type Keeper struct {
 	set    *quorum.Set
 	sealer *record.Sealer
-	name   blob.Name
 }
 
 // NewKeeper returns a Keeper of the records at the set's locations.
@@ -84,7 +83,7 @@ func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{set: set, sealer: sealer, name: sealer.Name()}, nil
+	return &Keeper{set: set, sealer: sealer}, nil
 }
 
 // Listing is what the records of all locations list at one time.
@@ -104,11 +103,8 @@ type Listing struct {
 func (l *Listing) Same(earlier *Listing) bool { return slices.Equal(l.stored, earlier.stored) }
 
 // records returns the record of every location.
-func (k *Keeper) records(ctx context.Context) []quorum.Reply {
-	return k.set.GetEach(ctx, k.name, maxBlob, func(_ int, data []byte) error {
-		_, err := k.open(data)
-		return err
-	})
+func (k *Keeper) records(ctx context.Context) record.Copies[*Record] {
+	return record.Read(ctx, k.set, k.sealer, maxBlob, k.open)
 }
 
 // Listed reads the records.
@@ -120,45 +116,26 @@ func (k *Keeper) Listed(ctx context.Context) (*Listing, error) {
 // When fewer locations answer than a write needs, it fails as the write would:
 // who can't see the record can't know what a collector is deleting.
 func (k *Keeper) ListedAtQuorum(ctx context.Context) (*Listing, error) {
-	replies := k.records(ctx)
-	if err := k.enough(ctx, replies); err != nil {
+	copies := k.records(ctx)
+	if err := k.set.AnsweredAtQuorum(ctx, copies.Replies); err != nil {
 		return nil, err
 	}
-	return k.listed(replies), nil
+	return k.listed(copies), nil
 }
 
 // listed merges the records that were read.
-func (k *Keeper) listed(replies []quorum.Reply) *Listing {
-	l := &Listing{Chunks: map[Key]bool{}, stored: make([][sha256.Size]byte, len(replies))}
-	for i, reply := range replies {
+func (k *Keeper) listed(copies record.Copies[*Record]) *Listing {
+	l := &Listing{Chunks: map[Key]bool{}, stored: make([][sha256.Size]byte, len(copies.Replies))}
+	for i, reply := range copies.Replies {
 		if reply.Err != nil {
 			continue
 		}
 		l.stored[i] = sha256.Sum256(reply.Data)
-		record, err := k.open(reply.Data)
-		if err != nil {
-			continue
-		}
-		for key, entry := range record.Chunks {
+		for key, entry := range copies.Contents[i].Chunks {
 			l.Chunks[key] = l.Chunks[key] || entry.Condemned
 		}
 	}
 	return l
-}
-
-// enough returns an error when fewer than a quorum of locations answered.
-func (k *Keeper) enough(ctx context.Context, replies []quorum.Reply) error {
-	short := &quorum.WriteError{Total: len(replies), Need: k.set.Quorum()}
-	for _, reply := range replies {
-		if !blob.Answered(reply.Err) {
-			short.Failures = append(short.Failures, quorum.Failure{Location: reply.Location, Err: reply.Err})
-		}
-	}
-	short.Succeeded = short.Total - len(short.Failures)
-	if err := ctx.Err(); err != nil || short.Succeeded >= short.Need {
-		return err
-	}
-	return short
 }
 
 // Agreed returns what the records of all locations agree on: the entries that
@@ -167,22 +144,21 @@ func (k *Keeper) enough(ctx context.Context, replies []quorum.Reply) error {
 // agree on; one that can't be read is an error.
 func (k *Keeper) Agreed(ctx context.Context) (*Record, error) {
 	var agreed *Record
-	for _, reply := range k.records(ctx) {
+	copies := k.records(ctx)
+	for i, reply := range copies.Replies {
 		if !blob.Answered(reply.Err) {
 			return nil, fmt.Errorf("reading the grace record at %s: %w", reply.Location, reply.Err)
 		}
-		record := NewRecord()
-		if reply.Err == nil {
-			if opened, err := k.open(reply.Data); err == nil {
-				record = opened
-			}
+		found := copies.Contents[i]
+		if found == nil {
+			found = NewRecord()
 		}
 		if agreed == nil {
-			agreed = record
+			agreed = found
 			continue
 		}
-		intersect(agreed.Chunks, record.Chunks)
-		intersect(agreed.Leftovers, record.Leftovers)
+		intersect(agreed.Chunks, found.Chunks)
+		intersect(agreed.Leftovers, found.Leftovers)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -214,10 +190,7 @@ func (k *Keeper) Write(ctx context.Context, record *Record, random io.Reader) er
 		return err
 	}
 	for _, location := range k.set.Locations() {
-		if err := location.Put(ctx, k.name, sealed); err != nil {
-			return fmt.Errorf("writing the grace record at %s: %w", location, err)
-		}
-		if err := location.Flush(ctx); err != nil {
+		if err := k.sealer.Write(ctx, location, sealed); err != nil {
 			return fmt.Errorf("writing the grace record at %s: %w", location, err)
 		}
 	}

@@ -3,7 +3,6 @@ package lost
 import (
 	"bytes"
 	"encoding/binary"
-	"maps"
 	"slices"
 
 	"powercloud.unidatum.com/go/blob"
@@ -32,8 +31,7 @@ func (k *Keeper) open(sealed []byte) (Blobs, error) {
 
 // appendIDs appends the content of a record, at most maxEntries long.
 func appendIDs(b []byte, blobs Blobs) []byte {
-	sorted := slices.SortedFunc(maps.Keys(blobs), func(x, y Key) int { return bytes.Compare(x[:], y[:]) })
-	sorted = sorted[:min(len(sorted), maxEntries)]
+	sorted := record.Kept(blobs, maxEntries, func(_, _ bool) int { return 0 })
 	b = binary.BigEndian.AppendUint32(b, uint32(len(sorted)))
 	for _, key := range sorted {
 		b = append(b, key[:]...)

@@ -58,13 +58,8 @@ func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
 // that fails authentication is passed over.
 func (k *Keeper) Listed(ctx context.Context) (Blobs, error) {
 	listed := Blobs{}
-	for _, reply := range k.set.GetEach(ctx, k.sealer.Name(), maxBlob, nil) {
-		if reply.Err != nil {
-			continue
-		}
-		if blobs, err := k.open(reply.Data); err == nil {
-			maps.Copy(listed, blobs)
-		}
+	for _, blobs := range record.Read(ctx, k.set, k.sealer, maxBlob, k.open).Contents {
+		maps.Copy(listed, blobs)
 	}
 	return listed, ctx.Err()
 }
@@ -101,8 +96,5 @@ func (k *Keeper) replace(ctx context.Context, location blob.Location, blobs Blob
 	if err != nil {
 		return err
 	}
-	if err := location.Put(ctx, k.sealer.Name(), sealed); err != nil {
-		return err
-	}
-	return location.Flush(ctx)
+	return k.sealer.Write(ctx, location, sealed)
 }

@@ -2,9 +2,7 @@ package tombstones
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
-	"maps"
 	"slices"
 	"time"
 
@@ -34,24 +32,9 @@ const MaxRemovals = 4096
 
 func maxBlob(entries int) int64 { return int64(record.Overhead + countSize + entries*entrySize) }
 
-// kept returns the keys of at most so many entries, those that were entered
-// first, in ascending order.
-func kept(entries Entries, most int) []Key {
-	keys := slices.Collect(maps.Keys(entries))
-	compareKeys := func(x, y Key) int { return bytes.Compare(x[:], y[:]) }
-	if len(keys) > most {
-		slices.SortFunc(keys, func(x, y Key) int {
-			return cmp.Or(entries[x].Since.Compare(entries[y].Since), compareKeys(x, y))
-		})
-		keys = keys[:most]
-	}
-	slices.SortFunc(keys, compareKeys)
-	return keys
-}
-
 // appendEntries appends the content of a record of at most so many entries.
 func appendEntries(b []byte, entries Entries, most int) []byte {
-	sorted := kept(entries, most)
+	sorted := record.Kept(entries, most, func(x, y Entry) int { return x.Since.Compare(y.Since) })
 	b = binary.BigEndian.AppendUint32(b, uint32(len(sorted)))
 	for _, key := range sorted {
 		entry := entries[key]

@@ -71,15 +71,11 @@ func NewKeeper(set *quorum.Set, root *keys.Root) (*Keeper, error) {
 // records of all locations agree: each with its latest date. A location without a
 // readable record leaves nothing to agree on; one that can't be read is an error.
 func (k *Keeper) Seen(ctx context.Context) (Entries, error) {
-	replies := k.replies(ctx, k.seen, MaxSeen)
-	if err := unread(ctx, replies); err != nil {
+	copies := k.copies(ctx, k.seen, MaxSeen)
+	if err := unread(ctx, copies.Replies); err != nil {
 		return nil, err
 	}
-	records := make([]Entries, len(replies))
-	for i, reply := range replies {
-		records[i] = read(k.seen, MaxSeen, reply)
-	}
-	return agreed(records), nil
+	return agreed(copies.Contents), nil
 }
 
 // WriteSeen replaces the record of the tombstones that were found at every location.
@@ -105,11 +101,7 @@ func (k *Keeper) write(ctx context.Context, sealer *record.Sealer, entries Entri
 		return err
 	}
 	for _, location := range k.set.Locations() {
-		err := location.Put(ctx, sealer.Name(), sealed)
-		if err == nil {
-			err = location.Flush(ctx)
-		}
-		if err != nil {
+		if err := sealer.Write(ctx, location, sealed); err != nil {
 			return fmt.Errorf("%s is unreachable: writing a record of tombstones: %w", location, err)
 		}
 	}
@@ -133,58 +125,47 @@ func (r *Removals) Same(earlier *Removals) bool { return slices.Equal(r.stored, 
 
 // Removals reads the records of removals, where they can be read.
 func (k *Keeper) Removals(ctx context.Context) (*Removals, error) {
-	return k.merge(k.replies(ctx, k.removals, MaxRemovals)), ctx.Err()
+	return merge(k.copies(ctx, k.removals, MaxRemovals)), ctx.Err()
 }
 
 // AllRemovals is Removals that fails when a location can't be read.
 func (k *Keeper) AllRemovals(ctx context.Context) (*Removals, error) {
-	replies := k.replies(ctx, k.removals, MaxRemovals)
-	if err := unread(ctx, replies); err != nil {
+	copies := k.copies(ctx, k.removals, MaxRemovals)
+	if err := unread(ctx, copies.Replies); err != nil {
 		return nil, err
 	}
-	return k.merge(replies), nil
+	return merge(copies), nil
 }
 
 // RemovalsAtQuorum is Removals for the last look before a write is acknowledged.
 // When fewer locations answer than a write needs, it fails as the write would.
 func (k *Keeper) RemovalsAtQuorum(ctx context.Context) (*Removals, error) {
-	replies := k.replies(ctx, k.removals, MaxRemovals)
-	short := &quorum.WriteError{Total: len(replies), Need: k.set.Quorum()}
-	for _, reply := range replies {
-		if !blob.Answered(reply.Err) {
-			short.Failures = append(short.Failures, quorum.Failure{Location: reply.Location, Err: reply.Err})
-		}
-	}
-	short.Succeeded = short.Total - len(short.Failures)
-	if err := ctx.Err(); err != nil {
+	copies := k.copies(ctx, k.removals, MaxRemovals)
+	if err := k.set.AnsweredAtQuorum(ctx, copies.Replies); err != nil {
 		return nil, err
 	}
-	if short.Succeeded < short.Need {
-		return nil, short
-	}
-	return k.merge(replies), nil
+	return merge(copies), nil
 }
 
-// replies returns the record of every location.
-func (k *Keeper) replies(ctx context.Context, sealer *record.Sealer, most int) []quorum.Reply {
-	return k.set.GetEach(ctx, sealer.Name(), maxBlob(most), func(_ int, data []byte) error {
-		_, err := open(sealer, most, data)
-		return err
+// copies returns the record of every location.
+func (k *Keeper) copies(ctx context.Context, sealer *record.Sealer, most int) record.Copies[Entries] {
+	return record.Read(ctx, k.set, sealer, maxBlob(most), func(data []byte) (Entries, error) {
+		return open(sealer, most, data)
 	})
 }
 
 // merge brings the records of removals together.
-func (k *Keeper) merge(replies []quorum.Reply) *Removals {
-	r := &Removals{Listed: Entries{}, stored: make([][sha256.Size]byte, len(replies))}
+func merge(copies record.Copies[Entries]) *Removals {
+	r := &Removals{Listed: Entries{}, stored: make([][sha256.Size]byte, len(copies.Replies))}
 	var answered []Entries
-	for i, reply := range replies {
+	for i, reply := range copies.Replies {
 		if !blob.Answered(reply.Err) {
 			continue
 		}
 		if reply.Err == nil {
 			r.stored[i] = sha256.Sum256(reply.Data)
 		}
-		entries := read(k.removals, MaxRemovals, reply)
+		entries := copies.Contents[i]
 		answered = append(answered, entries)
 		for key, entry := range entries {
 			if listed, known := r.Listed[key]; !known || entry.Since.After(listed.Since) {
@@ -207,18 +188,6 @@ func unread(ctx context.Context, replies []quorum.Reply) error {
 		}
 	}
 	return nil
-}
-
-// read returns the entries of a location's record; none if it isn't authentic.
-func read(sealer *record.Sealer, most int, reply quorum.Reply) Entries {
-	if reply.Err != nil {
-		return nil
-	}
-	entries, err := open(sealer, most, reply.Data)
-	if err != nil {
-		return nil
-	}
-	return entries
 }
 
 // open authenticates a record's blob and parses it.
