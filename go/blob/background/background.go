@@ -29,7 +29,7 @@ func New(most int) *Tasks {
 // returns. A task outlives ctx, but not Wait.
 func (t *Tasks) Run(ctx context.Context, task func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := t.Enter(cancel)
+	done := t.enter(cancel)
 	select {
 	case t.slots <- struct{}{}:
 		go func() {
@@ -43,8 +43,8 @@ func (t *Tasks) Run(ctx context.Context, task func(context.Context)) {
 	}
 }
 
-// Enter counts a task that cancel would end. The function that it returns leaves.
-func (t *Tasks) Enter(cancel context.CancelFunc) (leave func()) {
+// enter counts a task that cancel would end. The function that it returns leaves.
+func (t *Tasks) enter(cancel context.CancelFunc) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := t.next
@@ -62,6 +62,17 @@ func (t *Tasks) Enter(cancel context.CancelFunc) (leave func()) {
 			t.idle = nil
 		}
 	}
+}
+
+// Abandon ends a call that is under way, and has it counted until it has ended, which
+// ended returns after: it may take its time to notice.
+func (t *Tasks) Abandon(cancel context.CancelFunc, ended func()) {
+	leave := t.enter(cancel)
+	cancel()
+	go func() {
+		defer leave()
+		ended()
+	}()
 }
 
 // Wait returns once nothing is running. When ctx ends before, it ends what is

@@ -172,14 +172,11 @@ func (r *reading) abandon(cancel context.CancelFunc) {
 		cancel()
 		return
 	}
-	leave := r.l.background.Enter(cancel)
-	cancel()
-	go func() {
-		defer leave()
+	r.l.background.Abandon(cancel, func() {
 		for range len(r.waiting) {
 			<-r.replies
 		}
-	}()
+	})
 }
 
 // release gives the memory of the records back.

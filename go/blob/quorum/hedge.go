@@ -48,14 +48,11 @@ func (s *Set) getMost(ctx context.Context, name blob.Name, limit int64, accept f
 		cancel()
 		return replies
 	}
-	leave := s.background.Enter(cancel)
-	cancel()
-	go func() {
-		defer leave()
+	s.background.Abandon(cancel, func() {
 		for range len(waiting) {
 			<-arrived
 		}
-	}()
+	})
 	return replies
 }
 

@@ -128,7 +128,7 @@ func TestGetEachHedged(t *testing.T) {
 				at[i].Stall(blobtest.Get)
 			}
 			var replies []quorum.Reply
-			go func() { replies = set.GetEach(t.Context(), name, limit, nil) }()
+			go func() { replies = set.GetEach(t.Context(), name, limit) }()
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			if (replies == nil) != c.waits {
@@ -171,7 +171,7 @@ func TestGetEachHedgedCancelled(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan []quorum.Reply, 1)
-		go func() { done <- set.GetEach(ctx, name, limit, nil) }()
+		go func() { done <- set.GetEach(ctx, name, limit) }()
 		synctest.Wait()
 		cancel()
 		for i, reply := range <-done {

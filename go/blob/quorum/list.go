@@ -82,7 +82,9 @@ func (s *Set) ListEach(ctx context.Context, kind blob.Kind, failed []error, fn f
 	for i, l := range lists {
 		if l.failed != nil {
 			errs[i] = l.failed
-			s.abandon(l)
+			if l.cancel != nil { // It was begun.
+				s.background.Abandon(l.cancel, func() { _ = l.end() })
+			}
 			continue
 		}
 		errs[i] = l.end()
@@ -107,19 +109,6 @@ func (s *Set) dispensable(lists []*list, i int) bool {
 		}
 	}
 	return without < s.quorum
-}
-
-// abandon ends a listing that isn't waited for.
-func (s *Set) abandon(l *list) {
-	if l.cancel == nil {
-		return // It was never begun.
-	}
-	leave := s.background.Enter(l.cancel)
-	l.cancel()
-	go func() {
-		defer leave()
-		_ = l.end()
-	}()
 }
 
 // list is one location's listing under way.

@@ -260,7 +260,7 @@ func TestGetEach(t *testing.T) {
 	if err := errors.Join(at[0].Put(t.Context(), name, []byte("one")), at[1].Put(t.Context(), name, bytes.Repeat([]byte("x"), 20))); err != nil {
 		t.Fatal(err)
 	}
-	replies := set.GetEach(t.Context(), name, 10, nil)
+	replies := set.GetEach(t.Context(), name, 10)
 	if len(replies) != 3 || string(replies[0].Data) != "one" || replies[0].Err != nil ||
 		!errors.Is(replies[1].Err, blob.ErrTooLarge) || !errors.Is(replies[2].Err, blob.ErrNotFound) {
 		t.Errorf("GetEach = %+v", replies)

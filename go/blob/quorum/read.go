@@ -174,14 +174,11 @@ func (r *reading) abandon(cancel context.CancelFunc) {
 		cancel()
 		return
 	}
-	leave := r.set.background.Enter(cancel)
-	cancel()
-	go func() {
-		defer leave()
+	r.set.background.Abandon(cancel, func() {
 		for range len(r.waiting) {
 			<-r.answers
 		}
-	}()
+	})
 }
 
 // Reply is one location's answer to GetEach: its copy, which nobody has
@@ -195,13 +192,35 @@ type Reply struct {
 // GetEach reads the blob from every location at once and returns their answers
 // in the order given to New. If the set is hedged, the answer of a location that
 // stalls is pace.ErrLate.
-//
-// accept returns nil if what the location with index i has is authentic, for a
-// location that may have several answers; see blob.Chooser. It is called by several
-// goroutines, and may be nil. A location that has nothing acceptable answers with
-// accept's error, which is then blob.ErrDamaged as well. Of what accept notes for a
-// location, only that of one whose answer has no error may be read.
-func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64, accept func(i int, data []byte) error) []Reply {
+func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64) []Reply {
+	return s.getEach(ctx, name, limit, nil)
+}
+
+// GetOpened is GetEach for a reader that can tell whether a copy is authentic: open
+// returns what is in it, or an error. It is called by several goroutines, for a
+// location that may have several answers more than once; see blob.Chooser. Besides
+// the answers it returns what open made of each, and the zero value for those with an
+// error. A location that has nothing authentic answers with open's error, which is
+// then blob.ErrDamaged as well.
+func GetOpened[T any](ctx context.Context, s *Set, name blob.Name, limit int64, open func([]byte) (T, error)) ([]Reply, []T) {
+	opened := make([]T, len(s.locations))
+	replies := s.getEach(ctx, name, limit, func(i int, data []byte) (err error) {
+		opened[i], err = open(data)
+		return err
+	})
+	contents := make([]T, len(replies))
+	for i, reply := range replies {
+		// Of a location that isn't waited for, opened may still be written.
+		if reply.Err == nil {
+			contents[i] = opened[i]
+		}
+	}
+	return replies, contents
+}
+
+// getEach is GetEach; accept, unless it is nil, returns why a copy of the location with
+// index i won't do.
+func (s *Set) getEach(ctx context.Context, name blob.Name, limit int64, accept func(i int, data []byte) error) []Reply {
 	if s.hedged && len(s.locations) > 1 {
 		return s.getMost(ctx, name, limit, accept)
 	}

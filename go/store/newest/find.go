@@ -55,10 +55,8 @@ func (f *Finder) Find(ctx context.Context, name blob.Name) Result {
 func (f *Finder) Visit(ctx context.Context, name blob.Name, use func(Result)) {
 	found := finding{sealer: f.sealer, name: name}
 	var larger []int
-	opened := make([]*manifest.Manifest, len(f.set.Locations()))
-	replies := f.set.GetEach(ctx, name, smallManifest, func(i int, data []byte) (err error) {
-		opened[i], err = f.sealer.Open(name, data)
-		return err
+	replies, opened := quorum.GetOpened(ctx, f.set, name, smallManifest, func(data []byte) (*manifest.Manifest, error) {
+		return f.sealer.Open(name, data)
 	})
 	for i, reply := range replies {
 		found.copies = append(found.copies, Copy{Location: reply.Location})
@@ -66,11 +64,7 @@ func (f *Finder) Visit(ctx context.Context, name blob.Name, use func(Result)) {
 			larger = append(larger, i)
 			continue
 		}
-		var m *manifest.Manifest
-		if reply.Err == nil {
-			m = opened[i]
-		}
-		found.answered(i, m, reply.Data, reply.Err)
+		found.answered(i, opened[i], reply.Data, reply.Err)
 	}
 	var held int64
 	defer func() { f.memory.Release(held) }()

@@ -22,19 +22,8 @@ type Copies[T any] struct {
 // Read reads a record of at most limit bytes at every location of a set. open
 // authenticates and parses a copy; it is called by several goroutines.
 func Read[T any](ctx context.Context, set *quorum.Set, s *Sealer, limit int64, open func([]byte) (T, error)) Copies[T] {
-	opened := make([]T, len(set.Locations()))
-	replies := set.GetEach(ctx, s.name, limit, func(i int, data []byte) (err error) {
-		opened[i], err = open(data)
-		return err
-	})
-	c := Copies[T]{Replies: replies, Contents: make([]T, len(replies))}
-	for i, reply := range replies {
-		// Of a location that isn't waited for, opened may still be written.
-		if reply.Err == nil {
-			c.Contents[i] = opened[i]
-		}
-	}
-	return c
+	replies, contents := quorum.GetOpened(ctx, set, s.name, limit, open)
+	return Copies[T]{replies, contents}
 }
 
 // Write replaces the record at a location by a sealed one, durably.

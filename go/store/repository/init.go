@@ -41,7 +41,7 @@ func Init(ctx context.Context, set *quorum.Set, passphrase []byte, random io.Rea
 // a cluster.
 func CheckNew(ctx context.Context, set *quorum.Set) error {
 	var initialized error
-	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader, nil) {
+	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
 		switch {
 		case reply.Err == nil || blob.Unusable(reply.Err):
 			initialized = fmt.Errorf("%w (%s holds a key header)", ErrInitialized, reply.Location)
@@ -94,7 +94,7 @@ func writeHeaders(ctx context.Context, set *quorum.Set, header []byte) error {
 				return fmt.Errorf("writing the key header to %s: %w", location, err)
 			}
 		}
-		for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader, nil) {
+		for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
 			if reply.Err != nil {
 				return fmt.Errorf("reading the key header back from %s: %w", reply.Location, reply.Err)
 			}

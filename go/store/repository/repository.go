@@ -74,7 +74,7 @@ type Headers struct {
 // ErrNotInitialized when all answered and none has one.
 func Read(ctx context.Context, set *quorum.Set) (*Headers, error) {
 	h := &Headers{quorum: set.Quorum(), hedged: set.Hedged()}
-	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader, nil) {
+	for _, reply := range set.GetEach(ctx, blob.Header(), keys.MaxHeader) {
 		location := &Location{Location: reply.Location, raw: reply.Data}
 		h.locations = append(h.locations, location)
 		switch {

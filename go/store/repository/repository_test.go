@@ -148,7 +148,7 @@ func TestForeignLocationIsLeftAlone(t *testing.T) {
 	if n := len(b.Blobs(2, blob.KindChunk)); n != 0 {
 		t.Errorf("%d chunks were written to a location of another cluster", n)
 	}
-	for _, reply := range repo.Set.GetEach(context.Background(), blob.Header(), 1<<10, nil)[2:] {
+	for _, reply := range repo.Set.GetEach(context.Background(), blob.Header(), 1<<10)[2:] {
 		storetest.WantError(t, reply.Err, repository.ErrForeign)
 	}
 }
