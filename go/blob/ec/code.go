@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/reedsolomon"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/pool"
 )
 
 const (
@@ -30,7 +31,7 @@ type coder struct {
 	layout
 	rs reedsolomon.Encoder
 	// blocks has memory for all shards of a chunk.
-	blocks pool
+	blocks *pool.Pool
 }
 
 func newCoder(l layout) (*coder, error) {
@@ -40,7 +41,7 @@ func newCoder(l layout) (*coder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("erasure code of %d data and %d parity shards: %w", l.data, l.total-l.data, err)
 	}
-	return &coder{layout: l, rs: rs, blocks: newPool(pooled)}, nil
+	return &coder{layout: l, rs: rs, blocks: pool.New(page, pooled)}, nil
 }
 
 // encoded is a blob as shards.
@@ -64,7 +65,7 @@ func (c *coder) encode(name blob.Name, sequence uint64, data []byte) (*encoded, 
 	}
 	longest := int64(c.headerSize()) + c.shardSize(size) + modulus
 	e.stride = int((longest + page - 1) / page * page)
-	e.memory = c.blocks.take(e.stride * c.total)
+	e.memory = c.blocks.Take(e.stride * c.total)
 	shards := make([][]byte, c.total)
 	copy(shards, e.views)
 	for i := range shards {
@@ -170,7 +171,7 @@ func (e *encoded) codeBlocks(use func(shards [][]byte)) error {
 // release gives memory back.
 func (e *encoded) release() {
 	if e.memory != nil {
-		e.coder.blocks.give(e.memory)
+		e.coder.blocks.Give(e.memory)
 		e.memory = nil
 	}
 }
@@ -238,37 +239,4 @@ func (c *coder) rebuild(d *descriptor, payloads [][]byte, index int) ([]byte, er
 		return nil, fmt.Errorf("shard %d can't be rebuilt, as the others contradict its sum", index)
 	}
 	return made[:length], nil
-}
-
-// pool keeps memory for later use.
-type pool struct {
-	limit int
-	free  chan []byte
-}
-
-func newPool(limit int) pool { return pool{limit, make(chan []byte, 64)} }
-
-// take returns size bytes of any content that begin at a page.
-func (p pool) take(size int) []byte {
-	select {
-	case memory := <-p.free:
-		if cap(memory) >= size {
-			return memory[:size]
-		}
-	default:
-	}
-	// The runtime gives large allocations pages of their own.
-	return make([]byte, size)
-}
-
-// give takes back what take returned.
-func (p pool) give(memory []byte) {
-	memory = memory[:cap(memory)]
-	if len(memory) < page || len(p.free)*len(memory) > p.limit {
-		return
-	}
-	select {
-	case p.free <- memory:
-	default:
-	}
 }

@@ -47,6 +47,7 @@ import (
 	"powercloud.unidatum.com/go/blob/background"
 	"powercloud.unidatum.com/go/blob/ledger"
 	"powercloud.unidatum.com/go/blob/pace"
+	"powercloud.unidatum.com/go/blob/pool"
 	"powercloud.unidatum.com/go/blob/quorum"
 )
 
@@ -64,7 +65,7 @@ type Location struct {
 	names names
 	// memory bounds what large shards take while they are written, in bytes.
 	memory     *semaphore.Weighted
-	shards     pool
+	shards     *pool.Pool
 	background *background.Tasks
 	pace       *pace.Pace
 	writing    *pace.Writing
@@ -119,7 +120,7 @@ func newLocation(name string, data int, parts []blob.Location, now func() time.T
 	}
 	return &Location{
 		given: name, parts: slices.Clone(parts), coder: coder, set: set, now: now,
-		memory: semaphore.NewWeighted(largeMemory), shards: newPool(pooled),
+		memory: semaphore.NewWeighted(largeMemory), shards: pool.New(page, pooled),
 		background: background.New(mends), pace: pace.New(n), writing: pace.NewWriting(n),
 		replaced: map[blob.Name]versionID{}, missed: make([]error, n), mended: make([]bool, n), spurned: make([]bool, n),
 	}, nil

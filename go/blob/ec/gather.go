@@ -182,7 +182,7 @@ func (r *reading) abandon(cancel context.CancelFunc) {
 // release gives the memory of the records back.
 func (r *reading) release() {
 	for _, memory := range r.memory {
-		r.l.shards.give(memory)
+		r.l.shards.Give(memory)
 	}
 	r.memory = nil
 }
@@ -220,7 +220,7 @@ func (r *reading) lacking() int {
 func (l *Location) ask(ctx context.Context, part int, name blob.Name, limit int64) (a answer, memory []byte) {
 	var buf []byte
 	if name.Kind == blob.KindChunk && limit <= wholeBlob {
-		memory = l.shards.take(int(int64(l.headerSize()) + l.shardSize(limit) + modulus))
+		memory = l.shards.Take(int(int64(l.headerSize()) + l.shardSize(limit) + modulus))
 		buf = memory
 	}
 	data, err := l.parts[part].Get(ctx, name, buf, l.partLimit(limit))

@@ -17,6 +17,7 @@ import (
 	"powercloud.unidatum.com/go/blob/background"
 	"powercloud.unidatum.com/go/blob/ledger"
 	"powercloud.unidatum.com/go/blob/pace"
+	"powercloud.unidatum.com/go/blob/pool"
 )
 
 // Set is several locations that hold the same blobs. Its methods may be called
@@ -34,7 +35,9 @@ type Set struct {
 	// that stalls.
 	hedged     bool
 	background *background.Tasks
-	memory     memory
+	// memory is what blobs are read into. It isn't their readers' own, as a location
+	// that is not waited for any longer may still write into it.
+	memory *pool.Pool
 
 	mu sync.Mutex
 	// missed holds, by location, the first error of a write that it missed.
@@ -43,6 +46,14 @@ type Set struct {
 	// corrupt marks the locations of which a read had to pass over a corrupt copy.
 	corrupt []bool
 }
+
+const (
+	// pooledSize is the size of the buffers that are kept for the next reads, in
+	// bytes; smaller ones aren't.
+	pooledSize = 256 << 10
+	// pooled bounds what is kept, in bytes.
+	pooled = 64 << 20
+)
 
 // New returns the set of these locations, of which quorum must accept a write.
 // A quorum of 0 means a majority. It refuses a quorum outside 1 to the number of
@@ -63,7 +74,7 @@ func New(locations []blob.Location, quorum int) (*Set, error) {
 		quorum:     quorum,
 		pace:       pace.New(n),
 		background: background.New(0),
-		memory:     newMemory(),
+		memory:     pool.New(pooledSize, pooled),
 		missed:     make([]error, n),
 		writing:    pace.NewWriting(n),
 		corrupt:    make([]bool, n),

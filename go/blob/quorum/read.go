@@ -120,8 +120,8 @@ func (r *reading) ask(ctx context.Context) {
 func (r *reading) get(ctx context.Context, i int, use func([]byte) error) answer {
 	a := answer{index: i}
 	start := time.Now()
-	memory := r.set.memory.take(r.limit)
-	defer r.set.memory.give(memory)
+	memory := r.set.memory.Take(int(r.limit))
+	defer r.set.memory.Give(memory)
 	_, a.err = blob.GetAccepted(ctx, r.set.locations[i], r.name, memory, r.limit, func(data []byte) error {
 		err := use(data)
 		a.refused = err != nil
