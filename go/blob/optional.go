@@ -54,13 +54,7 @@ type Healer interface {
 	Heal(ctx context.Context, options HealOptions) (Health, error)
 	// Missed returns the parts that missed a write that succeeded, each with the
 	// first reason, in the parts' order.
-	Missed() []PartFailure
-}
-
-// PartFailure is one part's reason for not taking or serving a piece of a blob.
-type PartFailure struct {
-	Part Location
-	Err  error
+	Missed() Failures
 }
 
 // ProbeAll returns nil when every part of a location answers, if it has parts.

@@ -137,10 +137,10 @@ func (l *Location) Parts() []blob.Location { return slices.Clone(l.parts) }
 func (l *Location) Concurrency() int { return max(l.set.Concurrency(), 1) }
 
 // Missed returns the parts that missed a write which succeeded; see blob.Healer.
-func (l *Location) Missed() []blob.PartFailure {
+func (l *Location) Missed() blob.Failures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failures("", l.missed).Failures
+	return blob.FailuresOf(l.parts, l.missed)
 }
 
 // Probe returns nil when so many parts answer that blobs can be read.

@@ -1,9 +1,6 @@
 package ec
 
 import (
-	"fmt"
-	"strings"
-
 	"powercloud.unidatum.com/go/blob"
 )
 
@@ -12,37 +9,21 @@ import (
 type PartsError struct {
 	Message string
 	// Failures has the parts that failed, in the order in which they were given.
-	Failures []blob.PartFailure
+	Failures blob.Failures
 }
 
 // Error returns `MESSAGE: PART: why; PART: why`.
 func (e *PartsError) Error() string {
-	var text strings.Builder
-	text.WriteString(e.Message)
-	before := ": "
-	for _, f := range e.Failures {
-		fmt.Fprintf(&text, "%s%s: %v", before, f.Part, f.Err)
-		before = "; "
+	if len(e.Failures) == 0 {
+		return e.Message
 	}
-	return text.String()
+	return e.Message + ": " + e.Failures.Text()
 }
 
 // Unwrap returns every failing part's error.
-func (e *PartsError) Unwrap() []error {
-	errs := make([]error, len(e.Failures))
-	for i, f := range e.Failures {
-		errs[i] = f.Err
-	}
-	return errs
-}
+func (e *PartsError) Unwrap() []error { return e.Failures.Errors() }
 
-// failures pairs the errors that are not nil with their parts.
+// failures says why parts failed.
 func (l *Location) failures(message string, errs []error) *PartsError {
-	failure := &PartsError{Message: message}
-	for i, err := range errs {
-		if err != nil {
-			failure.Failures = append(failure.Failures, blob.PartFailure{Part: l.parts[i], Err: err})
-		}
-	}
-	return failure
+	return &PartsError{message, blob.FailuresOf(l.parts, errs)}
 }

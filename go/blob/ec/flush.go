@@ -94,12 +94,7 @@ func (l *Location) retireAll(ctx context.Context, replaced map[blob.Name]version
 // retire drops what is behind a version at every part, if enough parts that have
 // been flushed have that version.
 func (l *Location) retire(ctx context.Context, name blob.Name, id versionID, flushed ledger.Places) {
-	unlock, err := l.names.lock(ctx, name)
-	if err != nil {
-		return
-	}
-	defer unlock()
-	t, release, err := l.inspect(ctx, name)
+	t, release, err := l.inspectAlone(ctx, name)
 	if err != nil {
 		return
 	}

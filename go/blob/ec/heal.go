@@ -80,7 +80,7 @@ func (x *examination) flush(ctx context.Context) error {
 	}
 	for _, f := range failure.Failures {
 		for part := range x.parts {
-			if x.parts[part] == f.Part {
+			if x.parts[part] == f.Location {
 				x.failed(part, f.Err)
 			}
 		}

@@ -39,6 +39,24 @@ func (l *Location) inspect(ctx context.Context, name blob.Name) (t *tally, relea
 	return t, release, nil
 }
 
+// inspectAlone is inspect for somebody who goes on to change the blob: until release,
+// nobody else in this process does.
+func (l *Location) inspectAlone(ctx context.Context, name blob.Name) (t *tally, release func(), err error) {
+	unlock, err := l.names.lock(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, give, err := l.inspect(ctx, name)
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return t, func() {
+		give()
+		unlock()
+	}, nil
+}
+
 // inspectLarge asks a part for large shards and keeps their headers only.
 func (l *Location) inspectLarge(ctx context.Context, t *tally, part int) {
 	a, _ := l.ask(ctx, part, t.name, maxSize)

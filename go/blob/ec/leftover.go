@@ -114,12 +114,7 @@ func (l *Location) RemoveTemporary(ctx context.Context, name string) error {
 
 // removeOrphans removes the versions of a blob that can't be put together.
 func (l *Location) removeOrphans(ctx context.Context, name blob.Name) error {
-	unlock, err := l.names.lock(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	t, release, err := l.inspect(ctx, name)
+	t, release, err := l.inspectAlone(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -120,12 +120,7 @@ func (l *Location) acknowledge(ctx context.Context, errs []error) error {
 // replace stores a version of a blob that is newer than any other, in front of the
 // one that is read now, which stays until Flush.
 func (l *Location) replace(ctx context.Context, name blob.Name, data []byte) error {
-	unlock, err := l.names.lock(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	t, release, err := l.inspect(ctx, name)
+	t, release, err := l.inspectAlone(ctx, name)
 	if err != nil {
 		return err
 	}

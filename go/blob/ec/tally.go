@@ -354,7 +354,7 @@ func (t *tally) failure(message string) error {
 	failure := &PartsError{Message: message}
 	for i := range t.answers {
 		if a := &t.answers[i]; a.err != nil {
-			failure.Failures = append(failure.Failures, blob.PartFailure{Part: t.parts[i], Err: a.err})
+			failure.Failures = append(failure.Failures, blob.Failure{Location: t.parts[i], Err: a.err})
 		}
 	}
 	return failure

@@ -2,16 +2,12 @@ package quorum
 
 import (
 	"fmt"
-	"strings"
 
 	"powercloud.unidatum.com/go/blob"
 )
 
 // Failure is one location's reason for not taking a write or serving a read.
-type Failure struct {
-	Location blob.Location
-	Err      error
-}
+type Failure = blob.Failure
 
 // WriteError says that fewer locations took a write than the quorum asks for.
 // The blob is then stored at some of them or none, and a later write or repair
@@ -20,16 +16,16 @@ type WriteError struct {
 	// Succeeded of Total locations took it, Need would have been enough.
 	Succeeded, Total, Need int
 	// Failures has the others, in the locations' order.
-	Failures []Failure
+	Failures blob.Failures
 }
 
 // Error returns `N/M backends succeeded, need Q: LOC: why; LOC: why`.
 func (e *WriteError) Error() string {
-	return fmt.Sprintf("%d/%d backends succeeded, need %d%s", e.Succeeded, e.Total, e.Need, describe(": ", e.Failures))
+	return fmt.Sprintf("%d/%d backends succeeded, need %d%s", e.Succeeded, e.Total, e.Need, why(e.Failures))
 }
 
 // Unwrap returns every location's error.
-func (e *WriteError) Unwrap() []error { return unwrap(e.Failures) }
+func (e *WriteError) Unwrap() []error { return e.Failures.Errors() }
 
 // ReadError says that no location served an intact copy of a blob, and that at
 // least one of them failed to: the blob may exist there. It is never an
@@ -39,7 +35,7 @@ type ReadError struct {
 	// Absent is how many locations answered that they have no such blob.
 	Absent int
 	// Failures has the others, in the locations' order.
-	Failures []Failure
+	Failures blob.Failures
 }
 
 // Error names every location that failed, and why.
@@ -48,28 +44,16 @@ func (e *ReadError) Error() string {
 	if e.Absent > 0 {
 		absent = fmt.Sprintf(" (%d without a copy)", e.Absent)
 	}
-	return fmt.Sprintf("no intact copy of %s at %d locations%s%s", e.Name, e.Absent+len(e.Failures), absent, describe(": ", e.Failures))
+	return fmt.Sprintf("no intact copy of %s at %d locations%s%s", e.Name, e.Absent+len(e.Failures), absent, why(e.Failures))
 }
 
 // Unwrap returns every failing location's error.
-func (e *ReadError) Unwrap() []error { return unwrap(e.Failures) }
+func (e *ReadError) Unwrap() []error { return e.Failures.Errors() }
 
-func describe(before string, failures []Failure) string {
-	var text strings.Builder
-	for _, f := range failures {
-		text.WriteString(before)
-		text.WriteString(f.Location.String())
-		text.WriteString(": ")
-		text.WriteString(f.Err.Error())
-		before = "; "
+// why returns what an error goes on with to say why it came about.
+func why(failures blob.Failures) string {
+	if len(failures) == 0 {
+		return ""
 	}
-	return text.String()
-}
-
-func unwrap(failures []Failure) []error {
-	errs := make([]error, len(failures))
-	for i, f := range failures {
-		errs[i] = f.Err
-	}
-	return errs
+	return ": " + failures.Text()
 }

@@ -114,7 +114,7 @@ func (s *Set) Quorum() int { return s.quorum }
 // began it; see blob.Closer. It returns those that can't.
 func (s *Set) Close(ctx context.Context) []Failure {
 	s.background.Wait(ctx)
-	return s.failures(s.each(func(_ int, location blob.Location) error {
+	return blob.FailuresOf(s.locations, s.each(func(_ int, location blob.Location) error {
 		if closer, ok := location.(blob.Closer); ok {
 			return closer.Close(ctx)
 		}
@@ -133,24 +133,11 @@ func (s *Set) Missed() []Failure {
 	var failures []Failure
 	for i, location := range s.locations {
 		if missed[i] != nil {
-			failures = append(failures, Failure{location, missed[i]})
+			failures = append(failures, Failure{Location: location, Err: missed[i]})
 			continue
 		}
 		if healer, ok := location.(blob.Healer); ok {
-			for _, part := range healer.Missed() {
-				failures = append(failures, Failure{part.Part, part.Err})
-			}
-		}
-	}
-	return failures
-}
-
-// failures pairs the errors that are not nil with their locations.
-func (s *Set) failures(errs []error) []Failure {
-	var failures []Failure
-	for i, err := range errs {
-		if err != nil {
-			failures = append(failures, Failure{s.locations[i], err})
+			failures = append(failures, healer.Missed()...)
 		}
 	}
 	return failures

@@ -164,7 +164,7 @@ func (r *reading) result(ctx context.Context) error {
 	case r.absent == len(r.set.locations):
 		return blob.ErrNotFound
 	}
-	return &ReadError{Name: r.name, Absent: r.absent, Failures: r.set.failures(r.errs)}
+	return &ReadError{Name: r.name, Absent: r.absent, Failures: blob.FailuresOf(r.set.locations, r.errs)}
 }
 
 // abandon ends what locations are still being asked. They may take their time to
@@ -307,5 +307,5 @@ func (s *Set) Doubt(unread []Failure) string {
 	}
 	total := len(s.locations)
 	return fmt.Sprintf("only %d of %d locations could be read, so there may be newer versions than theirs (%s)",
-		total-len(unread), total, describe("", unread))
+		total-len(unread), total, blob.Failures(unread).Text())
 }

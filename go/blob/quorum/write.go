@@ -87,5 +87,5 @@ func (s *Set) enough(ctx context.Context, count int, errs []error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return &WriteError{Succeeded: count, Total: len(s.locations), Need: s.quorum, Failures: s.failures(errs)}
+	return &WriteError{Succeeded: count, Total: len(s.locations), Need: s.quorum, Failures: blob.FailuresOf(s.locations, errs)}
 }
