@@ -164,6 +164,7 @@ func (g *group) objects(ctx context.Context, cmd *cli.Command, bar *progress.Bar
 		Now:     g.env.Now,
 		Random:  g.env.Rand,
 		Catalog: repo.Catalog,
+		Guard:   repo.Guard,
 		Warn:    func(line string) { bar.Print(func() { g.warn("%s", line) }) },
 	})
 	if err != nil {
