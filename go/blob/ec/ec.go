@@ -188,10 +188,3 @@ func countNil(errs []error) int {
 	}
 	return n
 }
-
-func check(ctx context.Context, name blob.Name) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return name.Check()
-}
