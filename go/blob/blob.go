@@ -128,6 +128,18 @@ type Temporaries interface {
 	RemoveTemporary(ctx context.Context, name string) error
 }
 
+// Sections is what a Location also implements when it can tell without a listing
+// that nothing has changed in a section: among the blobs of a kind whose IDs begin
+// with the same byte.
+type Sections interface {
+	// SectionMark returns a mark of the section as it is now. A Put or Delete in
+	// the section makes it another, if it changes anything. Like the mark of a blob
+	// it is the location's word. "" means that the location can't tell now.
+	SectionMark(ctx context.Context, kind Kind, first byte) (string, error)
+	// ListSection is List for a section.
+	ListSection(ctx context.Context, kind Kind, first byte, fn func(Info) error) error
+}
+
 // Concurrent is what a Location also implements when calls of it are spent waiting,
 // so that many of them are worth having under way at once. A directory is served
 // best by as many as there are processors, a bucket on another continent by dozens.

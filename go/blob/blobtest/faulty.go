@@ -13,8 +13,8 @@ import (
 // with |.
 type Op uint
 
-// The operations of a location. RemoveTemporary and ListTemporary count as
-// Delete and List.
+// The operations of a location. RemoveTemporary counts as Delete, ListTemporary and
+// ListSection as List, SectionMark as Stat.
 const (
 	Probe Op = 1 << iota
 	Put
@@ -55,6 +55,7 @@ type Faulty struct {
 var (
 	_ blob.Temporaries = (*Faulty)(nil)
 	_ blob.Creator     = (*Faulty)(nil)
+	_ blob.Sections    = (*Faulty)(nil)
 )
 
 // NewFaulty returns a location without faults yet around inner.
@@ -255,6 +256,33 @@ func (f *Faulty) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) er
 		return err
 	}
 	return f.inner.List(ctx, kind, fn)
+}
+
+// ListSection lists a section of the inner location.
+func (f *Faulty) ListSection(ctx context.Context, kind blob.Kind, first byte, fn func(blob.Info) error) error {
+	if err := f.enter(ctx, List, blob.Name{}); err != nil {
+		return err
+	}
+	if sections, ok := f.inner.(blob.Sections); ok {
+		return sections.ListSection(ctx, kind, first, fn)
+	}
+	return f.inner.List(ctx, kind, func(info blob.Info) error {
+		if info.Name.ID[0] != first {
+			return nil
+		}
+		return fn(info)
+	})
+}
+
+// SectionMark asks the inner location, if it can tell.
+func (f *Faulty) SectionMark(ctx context.Context, kind blob.Kind, first byte) (string, error) {
+	if err := f.enter(ctx, Stat, blob.Name{}); err != nil {
+		return "", err
+	}
+	if sections, ok := f.inner.(blob.Sections); ok {
+		return sections.SectionMark(ctx, kind, first)
+	}
+	return "", nil
 }
 
 // Flush flushes the inner location.

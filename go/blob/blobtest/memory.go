@@ -19,7 +19,19 @@ type Memory struct {
 	mu      sync.Mutex
 	blobs   map[blob.Name]entry
 	version int
+	// changed has the version at which each section was last changed.
+	changed map[section]int
 }
+
+// section is the blobs of a kind whose IDs begin with a byte.
+type section struct {
+	kind  blob.Kind
+	first byte
+}
+
+func sectionOf(name blob.Name) section { return section{name.Kind, name.ID[0]} }
+
+var _ blob.Sections = (*Memory)(nil)
 
 type entry struct {
 	data []byte
@@ -28,7 +40,7 @@ type entry struct {
 
 // NewMemory returns an empty location whose String is name.
 func NewMemory(name string) *Memory {
-	return &Memory{name: name, blobs: map[blob.Name]entry{}}
+	return &Memory{name: name, blobs: map[blob.Name]entry{}, changed: map[section]int{}}
 }
 
 // String returns the name given to NewMemory.
@@ -60,6 +72,7 @@ func (m *Memory) put(ctx context.Context, name blob.Name, data []byte, replace b
 		return blob.ErrExists
 	}
 	m.version++
+	m.changed[sectionOf(name)] = m.version
 	m.blobs[name] = entry{bytes.Clone(data), strconv.Itoa(m.version)}
 	return nil
 }
@@ -105,19 +118,32 @@ func (m *Memory) Delete(ctx context.Context, name blob.Name) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.blobs, name)
+	if _, exists := m.blobs[name]; exists {
+		m.version++
+		m.changed[sectionOf(name)] = m.version
+		delete(m.blobs, name)
+	}
 	return nil
 }
 
 // List lists what there is when it is called.
 func (m *Memory) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) error) error {
+	return m.list(ctx, kind, func(blob.Name) bool { return true }, fn)
+}
+
+// ListSection lists what there is in a section when it is called.
+func (m *Memory) ListSection(ctx context.Context, kind blob.Kind, first byte, fn func(blob.Info) error) error {
+	return m.list(ctx, kind, func(name blob.Name) bool { return name.ID[0] == first }, fn)
+}
+
+func (m *Memory) list(ctx context.Context, kind blob.Kind, wanted func(blob.Name) bool, fn func(blob.Info) error) error {
 	if err := blob.CheckCall(ctx, blob.Name{Kind: kind}); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	var infos []blob.Info
 	for name, found := range m.blobs {
-		if name.Kind == kind {
+		if name.Kind == kind && wanted(name) {
 			infos = append(infos, blob.Info{Name: name, Size: int64(len(found.data)), Mark: found.mark})
 		}
 	}
@@ -131,16 +157,26 @@ func (m *Memory) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) er
 	return nil
 }
 
+// SectionMark says when the section was last changed.
+func (m *Memory) SectionMark(ctx context.Context, kind blob.Kind, first byte) (string, error) {
+	if err := blob.CheckCall(ctx, blob.Name{Kind: kind}); err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strconv.Itoa(m.changed[section{kind, first}]), nil
+}
+
 // Snapshot returns a function that brings the location back to what it holds now,
 // marks included. The marks of what is written later are new all the same.
 func (m *Memory) Snapshot() (restore func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	saved := maps.Clone(m.blobs)
+	saved, changed := maps.Clone(m.blobs), maps.Clone(m.changed)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.blobs = maps.Clone(saved)
+		m.blobs, m.changed = maps.Clone(saved), maps.Clone(changed)
 	}
 }
 

@@ -59,6 +59,7 @@ const tries = 3
 var (
 	_ blob.Location    = (*Location)(nil)
 	_ blob.Temporaries = (*Location)(nil)
+	_ blob.Sections    = (*Location)(nil)
 )
 
 // New returns the location in the directory of that path. It doesn't look

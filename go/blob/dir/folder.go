@@ -42,6 +42,9 @@ type folder interface {
 	remove(name string) error
 	// names calls fn with the names of what is in the folder, a batch at a time.
 	names(fn func([]string) error) error
+	// mark returns a mark that changes whenever the folder's entries do, or "" if
+	// the folder may still change without a change of its mark.
+	mark(now time.Time) (string, error)
 	// sync makes the folder's entries outlast a power cut.
 	sync() error
 	// removed reports whether this folder has been removed since it was opened.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -153,6 +155,36 @@ func (f *fdFolder) names(fn func([]string) error) error {
 	entries := os.NewFile(uintptr(fd), ".")
 	defer entries.Close()
 	return listBatches(entries.Readdirnames, fn)
+}
+
+// settled is how old a folder's last change must be, so that the next one can't
+// have the same time: many ticks of the clock that a kernel takes it from, and
+// where the file system counts in whole seconds, some of these.
+const (
+	settled        = 100 * time.Millisecond
+	settledSeconds = 3 * time.Second
+)
+
+func (f *fdFolder) mark(now time.Time) (string, error) {
+	defer runtime.KeepAlive(f)
+	var st unix.Stat_t
+	if err := unix.Fstat(f.fd, &st); err != nil {
+		return "", err
+	}
+	// Unlike the time of modification, nobody can set this one back.
+	changed := time.Unix(st.Ctim.Unix())
+	wait := settled
+	if changed.Nanosecond() == 0 {
+		wait = settledSeconds
+	}
+	if now.Sub(changed) < wait || st.Nlink == 0 || !exactTimes(f.fd) {
+		return "", nil
+	}
+	return strings.Join([]string{
+		strconv.FormatUint(st.Ino, 16),
+		strconv.FormatInt(st.Mtim.Nano(), 16),
+		strconv.FormatInt(st.Ctim.Nano(), 16),
+	}, "-"), nil
 }
 
 func (f *fdFolder) sync() error {

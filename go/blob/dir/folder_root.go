@@ -152,6 +152,9 @@ func (f rootFolder) names(fn func([]string) error) error {
 	return listBatches(opened.Readdirnames, fn)
 }
 
+// mark returns none: what os.Root tells of times isn't exact everywhere.
+func (f rootFolder) mark(time.Time) (string, error) { return "", nil }
+
 // sync does nothing on Windows, which can't sync a folder opened for reading;
 // NTFS writes renames to its journal in order.
 func (f rootFolder) sync() error {

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"powercloud.unidatum.com/go/blob"
 )
@@ -22,32 +26,71 @@ func (l *Location) List(ctx context.Context, kind blob.Kind, fn func(blob.Info) 
 		}
 		return fn(info)
 	}
-	if err := blob.CheckCall(ctx, blob.Name{Kind: kind}); err != nil {
-		return err
-	}
-	// The folders that there can be are tried, not listed: their parent may hold
-	// any number of others.
 	for first := range fanOut {
-		p := fanPlace(kind, byte(first))
-		t, err := l.currentTree(p)
-		if errors.Is(err, errAbsent) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		err = l.listFolder(ctx, t, p, func(text string, found status) error {
-			id, ok := blob.ParseID(text)
-			if !ok || id[0] != byte(first) {
-				return nil
-			}
-			return fn(blob.Info{Name: blob.Name{Kind: kind, ID: id}, Size: found.size, Mark: found.mark()})
-		}, isBlobFile)
-		if err != nil {
+		if err := l.ListSection(ctx, kind, byte(first), fn); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ListSection lists the blobs of a kind whose IDs begin with a byte; see
+// blob.Sections. The folders that there can be are tried, not listed: their parent
+// may hold any number of others.
+func (l *Location) ListSection(ctx context.Context, kind blob.Kind, first byte, fn func(blob.Info) error) error {
+	t, p, err := l.section(ctx, kind, first)
+	if errors.Is(err, errAbsent) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.listFolder(ctx, t, p, func(text string, found status) error {
+		id, ok := blob.ParseID(text)
+		if !ok || id[0] != first {
+			return nil
+		}
+		return fn(blob.Info{Name: blob.Name{Kind: kind, ID: id}, Size: found.size, Mark: found.mark()})
+	}, isBlobFile)
+}
+
+// SectionMark returns a mark of a section's folder; see blob.Sections. A blob that
+// is put or deleted changes the folder's times, which a blob that somebody else
+// writes into in its place doesn't.
+func (l *Location) SectionMark(ctx context.Context, kind blob.Kind, first byte) (string, error) {
+	t, p, err := l.section(ctx, kind, first)
+	if errors.Is(err, errAbsent) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var mark string
+	err = inFolder(t, p, func(_ *tree, in folder) (err error) {
+		mark, err = in.mark(time.Now())
+		return err
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("looking at %s: %w", p, err)
+	}
+	return mark, nil
+}
+
+// section returns the folders as they are now and the place of a section among
+// them, or errAbsent.
+func (l *Location) section(ctx context.Context, kind blob.Kind, first byte) (*tree, place, error) {
+	if err := blob.CheckCall(ctx, blob.Name{Kind: kind, ID: [32]byte{first}}); err != nil {
+		return nil, 0, err
+	}
+	if kind == blob.KindHeader {
+		return nil, 0, errors.New("the header has no sections")
+	}
+	p := fanPlace(kind, first)
+	t, err := l.currentTree(p)
+	return t, p, err
 }
 
 func isBlobFile(text string) bool {
@@ -68,20 +111,17 @@ func (l *Location) listFolder(ctx context.Context, t *tree, p place, fn func(str
 			if err := ctx.Err(); err != nil {
 				return errStop{err}
 			}
-			for _, name := range names {
-				if !wanted(name) {
-					continue
-				}
-				found, err := in.stat(name)
+			names = slices.DeleteFunc(names, func(name string) bool { return !wanted(name) })
+			for i, entry := range statAll(in, names) {
 				switch {
-				case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+				case errors.Is(entry.err, fs.ErrNotExist): // removed meanwhile
 					continue
-				case err != nil:
-					return fmt.Errorf("%s: %w", name, err)
-				case !found.regular:
+				case entry.err != nil:
+					return fmt.Errorf("%s: %w", names[i], entry.err)
+				case !entry.regular:
 					continue
 				}
-				if err := fn(name, found); err != nil {
+				if err := fn(names[i], entry.status); err != nil {
 					return errStop{err}
 				}
 			}
@@ -96,6 +136,36 @@ func (l *Location) listFolder(ctx context.Context, t *tree, p place, fn func(str
 		return nil
 	}
 	return fmt.Errorf("listing %s: %w", p, err)
+}
+
+// entry is what a folder knows about a file, or why it can't tell.
+type entry struct {
+	status
+	err error
+}
+
+// statAll asks a folder about files. Each answer may have to wait for the disk,
+// and takes longer than all else in a listing: several are asked for at once.
+func statAll(in folder, names []string) []entry {
+	const atOnce, share = 8, 64
+	entries := make([]entry, len(names))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(atOnce, (len(names)+share-1)/share) {
+		group.Go(func() {
+			for {
+				start := int(next.Add(share)) - share
+				if start >= len(names) {
+					return
+				}
+				for i := start; i < min(start+share, len(names)); i++ {
+					entries[i].status, entries[i].err = in.stat(names[i])
+				}
+			}
+		})
+	}
+	group.Wait()
+	return entries
 }
 
 // ListTemporary lists what writes left behind, and those in progress; see

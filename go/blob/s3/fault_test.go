@@ -173,7 +173,8 @@ func TestFaultsAreMetByTryingAgain(t *testing.T) {
 func testPatience(t *testing.T, r *rig, fault patient, op operation) {
 	r.patience.idle = time.Second
 	if strings.HasPrefix(fault.name, "Stall") {
-		r.patience.idle = 30 * time.Millisecond
+		// Enough for a request to reach the proxy on a busy machine.
+		r.patience.idle = 150 * time.Millisecond
 	}
 	before := r.data
 	r.proxy.Inject(op.match, tries, fault.fault)

@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -78,7 +79,9 @@ type Shard struct {
 
 	mu      sync.Mutex
 	entries map[Key]*entry
-	changed bool
+	// sections has the marks with which locations listed what is known of them.
+	sections map[LocationKey]markHash
+	changed  bool
 }
 
 // entry is what is known of one manifest.
@@ -99,7 +102,7 @@ type copyState struct {
 
 // Load returns a shard. One that can't be read is empty.
 func (c *Catalog) Load(first byte) *Shard {
-	s := &Shard{first: first, entries: map[Key]*entry{}}
+	s := &Shard{first: first, entries: map[Key]*entry{}, sections: map[LocationKey]markHash{}}
 	sealed, err := readLimited(c.path(first))
 	if err != nil {
 		return s
@@ -108,10 +111,37 @@ func (c *Catalog) Load(first byte) *Shard {
 	if err != nil {
 		return s
 	}
-	if entries, err := parse(content); err == nil {
-		s.entries = entries
+	if entries, sections, err := parse(content); err == nil {
+		s.entries, s.sections = entries, sections
 	}
 	return s
+}
+
+// Unchanged reports whether the shard knows all copies that a location listed when
+// its section had the given mark; see blob.Sections.
+func (s *Shard) Unchanged(location LocationKey, mark string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.sections[location]
+	return ok && known == hashMark(mark)
+}
+
+// At returns the blob IDs of the manifests of which a copy at a location is known.
+func (s *Shard) At(location LocationKey) []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []Key
+	for id, e := range s.entries {
+		if e.at(location) >= 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// at returns the index of a location's copy, or -1.
+func (e *entry) at(location LocationKey) int {
+	return slices.IndexFunc(e.copies, func(c copyState) bool { return c.location == location })
 }
 
 // readLimited reads a file unless it is larger than a shard can be.
@@ -144,19 +174,48 @@ func readLimited(path string) ([]byte, error) {
 // Version returns which version a location's copy of a manifest is, if it has the
 // given mark now and had it when that was found out.
 func (s *Shard) Version(id Key, location LocationKey, mark string) (manifest.Version, bool) {
+	version, at, ok := s.copy(id, location)
+	return version, ok && at == hashMark(mark)
+}
+
+// UnchangedVersion is Version for a copy at a location where nothing has changed.
+func (s *Shard) UnchangedVersion(id Key, location LocationKey) (manifest.Version, bool) {
+	version, _, ok := s.copy(id, location)
+	return version, ok
+}
+
+func (s *Shard) copy(id Key, location LocationKey) (manifest.Version, markHash, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[id]
 	if e == nil {
-		return manifest.Version{}, false
+		return manifest.Version{}, markHash{}, false
 	}
 	e.used = true
-	for _, c := range e.copies {
-		if c.location == location {
-			return c.version, c.mark == hashMark(mark)
-		}
+	i := e.at(location)
+	if i < 0 {
+		return manifest.Version{}, markHash{}, false
 	}
-	return manifest.Version{}, false
+	return e.copies[i].version, e.copies[i].mark, true
+}
+
+// Gone enters that a location has no copy of a manifest.
+func (s *Shard) Gone(id Key, location LocationKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[id]; e != nil && e.drop(location) {
+		s.changed = true
+	}
+}
+
+// drop drops what is known of a location's copy, and reports whether that was
+// anything.
+func (e *entry) drop(location LocationKey) bool {
+	i := e.at(location)
+	if i >= 0 {
+		e.copies = slices.Delete(e.copies, i, i+1)
+	}
+	return i >= 0
 }
 
 // Blob returns the newest version of a manifest that was seen, as it is stored, or
@@ -174,63 +233,99 @@ func (s *Shard) Blob(id Key) []byte {
 type Copy struct {
 	Location LocationKey
 	// Mark is the location's version mark from before the copy was read.
-	Mark    string
-	Version manifest.Version
+	Mark string
+	// Unchanged says instead that nothing has changed at the location, so that the
+	// mark is the one that is known.
+	Unchanged bool
+	Version   manifest.Version
 }
 
 // Set enters what was read of a manifest: its newest version as it is stored,
 // which the shard keeps, and the copies at the locations that were asked. What is
-// known of other locations stays.
-func (s *Shard) Set(id Key, blob []byte, copies []Copy, asked []LocationKey) {
+// known of other locations stays. It reports whether it knows all these copies now.
+func (s *Shard) Set(id Key, blob []byte, copies []Copy, asked []LocationKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := &entry{blob: blob, used: true}
-	if before := s.entries[id]; before != nil {
-		for _, c := range before.copies {
-			if !contains(asked, c.location) {
-				e.copies = append(e.copies, c)
-			}
+	before := s.entries[id]
+	if before == nil {
+		before = &entry{}
+	}
+	for _, c := range before.copies {
+		if !slices.Contains(asked, c.location) {
+			e.copies = append(e.copies, c)
 		}
 	}
+	all := true
 	for _, c := range copies {
-		e.copies = append(e.copies, copyState{c.Location, hashMark(c.Mark), c.Version})
+		state := copyState{c.Location, hashMark(c.Mark), c.Version}
+		if c.Unchanged {
+			i := before.at(c.Location)
+			if i < 0 || before.copies[i].version != c.Version {
+				all = false // It has changed after all.
+				continue
+			}
+			state = before.copies[i]
+		}
+		e.copies = append(e.copies, state)
 	}
 	if len(e.copies) > maxCopies || len(blob) == 0 || len(blob) > MaxManifest {
-		return
+		return false
 	}
 	s.entries[id], s.changed = e, true
+	return all
 }
 
-// forget drops the entries that were neither asked for nor set and are known only
-// from locations that were listed: the manifests are gone.
-func (s *Shard) forget(listed []LocationKey) {
+// Listing says that a location has listed its copies.
+type Listing struct {
+	Location LocationKey
+	// Mark is the mark of its section from before that, if the shard knows all the
+	// copies that it listed and no others, or "".
+	Mark string
+}
+
+// forget drops what is known of copies that were neither asked for nor set, at
+// locations that were listed: they are gone.
+func (s *Shard) forget(listed []Listing) {
 	for id, e := range s.entries {
-		gone := !e.used
-		for _, c := range e.copies {
-			gone = gone && contains(listed, c.location)
+		if e.used {
+			continue
 		}
-		if gone {
+		for _, l := range listed {
+			if e.drop(l.Location) {
+				s.changed = true
+			}
+		}
+		if len(e.copies) == 0 {
 			delete(s.entries, id)
 			s.changed = true
 		}
 	}
 }
 
-func contains(keys []LocationKey, key LocationKey) bool {
-	for _, k := range keys {
-		if k == key {
-			return true
+// enterMarks enters the marks of the locations' sections.
+func (s *Shard) enterMarks(listed []Listing) {
+	for _, l := range listed {
+		known, ok := s.sections[l.Location]
+		switch {
+		case l.Mark == "" && ok:
+			delete(s.sections, l.Location)
+		case l.Mark != "" && (!ok || known != hashMark(l.Mark)) && len(s.sections) < maxCopies:
+			s.sections[l.Location] = hashMark(l.Mark)
+		default:
+			continue
 		}
+		s.changed = true
 	}
-	return false
 }
 
 // Save stores a shard, if it has changed, in which whatever the listed locations
 // have was asked for or set.
-func (c *Catalog) Save(s *Shard, listed []LocationKey) error {
+func (c *Catalog) Save(s *Shard, listed []Listing) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(listed)
+	s.enterMarks(listed)
 	if !s.changed {
 		return nil
 	}
@@ -239,7 +334,7 @@ func (c *Catalog) Save(s *Shard, listed []LocationKey) error {
 		// has to read all: no reason to complain each time.
 		return nil
 	}
-	sealed, err := c.seal(s.first, appendEntries(nil, s.entries))
+	sealed, err := c.seal(s.first, appendShard(nil, s.entries, s.sections))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,12 +34,21 @@ var (
 	some       = Key{7, 1}
 )
 
+// listings says that these locations were listed, and have no marks for it.
+func listings(locations ...LocationKey) []Listing {
+	var listed []Listing
+	for _, location := range locations {
+		listed = append(listed, Listing{Location: location})
+	}
+	return listed
+}
+
 // save fills a catalog with one manifest at two locations.
 func save(t *testing.T, c *Catalog) {
 	t.Helper()
 	s := c.Load(7)
-	s.Set(some, []byte("manifest"), []Copy{{home, "mark-1", version(10)}, {colo, "mark-2", version(20)}}, []LocationKey{home, colo})
-	if err := c.Save(s, []LocationKey{home, colo}); err != nil {
+	s.Set(some, []byte("manifest"), []Copy{{Location: home, Mark: "mark-1", Version: version(10)}, {Location: colo, Mark: "mark-2", Version: version(20)}}, []LocationKey{home, colo})
+	if err := c.Save(s, listings(home, colo)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,8 +91,8 @@ func TestOtherLocationsStay(t *testing.T) {
 	c := newCatalog(t, t.TempDir(), keystest.First(t))
 	save(t, c)
 	s := c.Load(7)
-	s.Set(some, []byte("newer"), []Copy{{home, "mark-3", version(30)}}, []LocationKey{home})
-	if err := c.Save(s, []LocationKey{home}); err != nil {
+	s.Set(some, []byte("newer"), []Copy{{Location: home, Mark: "mark-3", Version: version(30)}}, []LocationKey{home})
+	if err := c.Save(s, listings(home)); err != nil {
 		t.Fatal(err)
 	}
 	s = c.Load(7)
@@ -98,14 +108,79 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	c := newCatalog(t, t.TempDir(), keystest.First(t))
 	save(t, c)
 	// Only one of its two locations was listed.
-	if err := c.Save(c.Load(7), []LocationKey{home}); err != nil {
+	if err := c.Save(c.Load(7), listings(home)); err != nil {
 		t.Fatal(err)
 	}
 	wantVersion(t, c.Load(7), colo, "mark-2", 20)
-	if err := c.Save(c.Load(7), []LocationKey{home, colo}); err != nil {
+	if err := c.Save(c.Load(7), listings(home, colo)); err != nil {
 		t.Fatal(err)
 	}
 	wantVersion(t, c.Load(7), colo, "mark-2", 0)
+}
+
+// TestCopyThatIsGoneIsForgotten has a copy go at one of two locations.
+func TestCopyThatIsGoneIsForgotten(t *testing.T) {
+	c := newCatalog(t, t.TempDir(), keystest.First(t))
+	save(t, c)
+	s := c.Load(7)
+	wantVersion(t, s, colo, "mark-2", 20)
+	s.Gone(some, home)
+	s.Gone(Key{7, 9}, home)
+	if err := c.Save(s, listings(home, colo)); err != nil {
+		t.Fatal(err)
+	}
+	s = c.Load(7)
+	wantVersion(t, s, home, "mark-1", 0)
+	wantVersion(t, s, colo, "mark-2", 20)
+}
+
+func TestSections(t *testing.T) {
+	c := newCatalog(t, t.TempDir(), keystest.First(t))
+	save(t, c)
+	s := c.Load(7)
+	wantUnchanged := func(location LocationKey, mark string, want bool) {
+		t.Helper()
+		if s.Unchanged(location, mark) != want {
+			t.Errorf("with the mark %q the section counts as unchanged: %v", mark, !want)
+		}
+	}
+	wantUnchanged(home, "", false)
+	wantVersion(t, s, home, "mark-1", 10)
+	if err := c.Save(s, []Listing{{home, "section-1"}, {colo, ""}}); err != nil {
+		t.Fatal(err)
+	}
+	s = c.Load(7)
+	wantUnchanged(home, "section-1", true)
+	wantUnchanged(home, "section-2", false)
+	wantUnchanged(colo, "section-1", false)
+	wantUnchanged(colo, "", false)
+	if got := s.At(home); !slices.Equal(got, []Key{some}) {
+		t.Errorf("at home there are %x", got)
+	}
+	if got, ok := s.UnchangedVersion(some, home); !ok || got != version(10) {
+		t.Errorf("the unchanged copy is version %v, %v", got, ok)
+	}
+	if _, ok := s.UnchangedVersion(some, Location("another")); ok {
+		t.Error("a copy is known where there is none")
+	}
+
+	// A copy that was read again as it was known keeps its mark, another doesn't.
+	unchanged := func(time int64) bool {
+		return s.Set(some, []byte("manifest"), []Copy{{Location: home, Unchanged: true, Version: version(time)}}, []LocationKey{home})
+	}
+	if !unchanged(10) {
+		t.Error("an unchanged copy isn't known")
+	}
+	wantVersion(t, s, home, "mark-1", 10)
+	if unchanged(11) {
+		t.Error("a copy that has changed counts as unchanged")
+	}
+	wantVersion(t, s, home, "mark-1", 0)
+	if err := c.Save(s, []Listing{{Location: home}}); err != nil {
+		t.Fatal(err)
+	}
+	s = c.Load(7)
+	wantUnchanged(home, "section-1", false)
 }
 
 func TestUnchangedShardIsNotWritten(t *testing.T) {
@@ -117,7 +192,7 @@ func TestUnchangedShardIsNotWritten(t *testing.T) {
 	}
 	s := c.Load(7)
 	wantVersion(t, s, home, "mark-1", 10)
-	if err := c.Save(s, []LocationKey{home, colo}); err != nil {
+	if err := c.Save(s, listings(home, colo)); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(c.path(7)); err != nil || !bytes.Equal(before, after) {
@@ -170,8 +245,8 @@ func TestCatalogThatCannotBeSaved(t *testing.T) {
 	try := func(dir string) error {
 		c := newCatalog(t, dir, keystest.First(t))
 		s := c.Load(7)
-		s.Set(some, []byte("manifest"), []Copy{{home, "mark-1", version(10)}}, []LocationKey{home})
-		return c.Save(s, []LocationKey{home})
+		s.Set(some, []byte("manifest"), []Copy{{Location: home, Mark: "mark-1", Version: version(10)}}, []LocationKey{home})
+		return c.Save(s, listings(home))
 	}
 	// There can be no directory: nothing to complain about.
 	if err := try(filepath.Join(top, "file", "catalog")); err != nil {
@@ -200,8 +275,8 @@ func TestSeveralProcessesAtOnce(t *testing.T) {
 		group.Go(func() error {
 			for i := range 200 {
 				s := c.Load(7)
-				s.Set(some, []byte("manifest"), []Copy{{home, "mark-1", version(int64(i))}}, []LocationKey{home})
-				if err := c.Save(s, []LocationKey{home}); err != nil {
+				s.Set(some, []byte("manifest"), []Copy{{Location: home, Mark: "mark-1", Version: version(int64(i))}}, []LocationKey{home})
+				if err := c.Save(s, listings(home)); err != nil {
 					return err
 				}
 			}
@@ -218,15 +293,15 @@ func TestSeveralProcessesAtOnce(t *testing.T) {
 
 func TestTooLargeIsLeftOut(t *testing.T) {
 	s := newCatalog(t, t.TempDir(), keystest.First(t)).Load(7)
-	s.Set(some, make([]byte, MaxManifest+1), []Copy{{home, "mark-1", version(10)}}, []LocationKey{home})
+	s.Set(some, make([]byte, MaxManifest+1), []Copy{{Location: home, Mark: "mark-1", Version: version(10)}}, []LocationKey{home})
 	wantVersion(t, s, home, "mark-1", 0)
 }
 
-// golden is the catalog of TestSaveAndLoad as the first version of this package
-// wrote it.
+// golden is the catalog of TestSaveAndLoad, and the mark "section-1" of home, as
+// the second version of this package wrote it.
 func golden(t testing.TB) []byte {
 	t.Helper()
-	text, err := os.ReadFile("testdata/shard-07-v1.hex")
+	text, err := os.ReadFile("testdata/shard-07-v2.hex")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +323,9 @@ func TestVector(t *testing.T) {
 	if got := s.Blob(some); string(got) != "manifest" {
 		t.Errorf("the manifest is %q", got)
 	}
+	if !s.Unchanged(home, "section-1") || s.Unchanged(colo, "section-1") {
+		t.Error("the mark of the section at home isn't as it was")
+	}
 }
 
 func FuzzParse(f *testing.F) {
@@ -257,16 +335,16 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(content)
 	f.Fuzz(func(t *testing.T, content []byte) {
-		entries, err := parse(content)
+		entries, sections, err := parse(content)
 		if err != nil {
 			return
 		}
-		written := appendEntries(nil, entries)
+		written := appendShard(nil, entries, sections)
 		if !bytes.Equal(written, content) {
 			t.Errorf("%x was read and written as %x", content, written)
 		}
-		again, err := parse(written)
-		if err != nil || !reflect.DeepEqual(again, entries) {
+		again, marks, err := parse(written)
+		if err != nil || !reflect.DeepEqual(again, entries) || !reflect.DeepEqual(marks, sections) {
 			t.Errorf("what was written doesn't read the same: %v", err)
 		}
 	})

@@ -16,7 +16,13 @@ import (
 
 // A shard is stored as a magic, a nonce, and its content sealed with
 // XChaCha20-Poly1305; the tag also covers the magic and the shard's first byte.
-// The content is a sequence of entries in ascending order of their IDs:
+// The content begins with the marks of sections, in ascending order of locations:
+//
+//	1  their number, then for each
+//	    8  location
+//	   16  mark of its section
+//
+// A sequence of entries follows, in ascending order of their IDs:
 //
 //	32  blob ID
 //	 1  number of copies, then for each
@@ -28,13 +34,14 @@ import (
 //
 // Integers are big-endian.
 const (
-	magic = "PCcatlg1"
+	magic = "PCcatlg2"
 	// maxShard bounds a shard's file, in bytes.
 	maxShard = 512 << 20
 	// maxCopies bounds the copies of a manifest that are known.
 	maxCopies = 255
 
-	copySize = len(LocationKey{}) + len(markHash{}) + 8 + 16
+	sectionSize = len(LocationKey{}) + len(markHash{})
+	copySize    = sectionSize + 8 + 16
 )
 
 var errMalformed = errors.New("catalog is malformed")
@@ -66,7 +73,18 @@ func (c *Catalog) open(first byte, sealed []byte) ([]byte, error) {
 
 func associated(first byte) []byte { return append([]byte(magic), first) }
 
-// appendEntries appends the content of a shard.
+// appendShard appends the content of a shard.
+func appendShard(b []byte, entries map[Key]*entry, sections map[LocationKey]markHash) []byte {
+	b = append(b, byte(len(sections)))
+	locations := slices.SortedFunc(maps.Keys(sections), func(x, y LocationKey) int { return bytes.Compare(x[:], y[:]) })
+	for _, location := range locations {
+		mark := sections[location]
+		b = append(b, location[:]...)
+		b = append(b, mark[:]...)
+	}
+	return appendEntries(b, entries)
+}
+
 func appendEntries(b []byte, entries map[Key]*entry) []byte {
 	ids := slices.SortedFunc(maps.Keys(entries), func(x, y Key) int { return bytes.Compare(x[:], y[:]) })
 	for _, id := range ids {
@@ -86,7 +104,37 @@ func appendEntries(b []byte, entries map[Key]*entry) []byte {
 }
 
 // parse reads the content of a shard. The entries' blobs share its memory.
-func parse(b []byte) (map[Key]*entry, error) {
+func parse(b []byte) (map[Key]*entry, map[LocationKey]markHash, error) {
+	sections, b, err := parseSections(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := parseEntries(b)
+	return entries, sections, err
+}
+
+// parseSections reads the marks of sections and returns what follows them.
+func parseSections(b []byte) (map[LocationKey]markHash, []byte, error) {
+	if len(b) == 0 || len(b)-1 < int(b[0])*sectionSize {
+		return nil, nil, errMalformed
+	}
+	count := int(b[0])
+	b = b[1:]
+	sections := make(map[LocationKey]markHash, count)
+	var last LocationKey
+	for i := range count {
+		location := LocationKey(b)
+		if i > 0 && bytes.Compare(location[:], last[:]) <= 0 {
+			return nil, nil, errMalformed
+		}
+		last = location
+		sections[location] = markHash(b[len(location):])
+		b = b[sectionSize:]
+	}
+	return sections, b, nil
+}
+
+func parseEntries(b []byte) (map[Key]*entry, error) {
 	entries := map[Key]*entry{}
 	var last Key
 	for len(b) > 0 {

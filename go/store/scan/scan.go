@@ -52,7 +52,7 @@ func (s *Scanner) Manifests(ctx context.Context, failed []error, expect func(int
 	group.Go(func() error {
 		defer close(w.jobs)
 		var err error
-		errs, err = s.Set.ListEach(groupCtx, blob.KindManifest, failed, func(listed quorum.Group) error {
+		errs, err = s.Set.ListChanged(groupCtx, blob.KindManifest, failed, w.unchanged, func(listed quorum.Group) error {
 			return w.handOut(groupCtx, listed, expect)
 		})
 		return err
@@ -73,6 +73,7 @@ type work struct {
 	keys      []catalog.LocationKey
 	jobs      chan job
 	unsaved   atomic.Value // of error
+	shards    shards
 
 	mu    sync.Mutex
 	visit func(blob.Name, newest.Result)
@@ -80,8 +81,11 @@ type work struct {
 
 // part is the manifests whose IDs begin with one byte.
 type part struct {
-	shard  *catalog.Shard
-	failed []error
+	quorum.Group
+	shard *catalog.Shard
+	// partial says of each location that the shard doesn't know just what the
+	// location listed.
+	partial []atomic.Bool
 	// left counts the jobs that are not done, and one more until all are handed
 	// out.
 	left atomic.Int64
@@ -91,26 +95,42 @@ type part struct {
 type job struct {
 	part *part
 	name blob.Name
-	// marks are the version marks at the locations that list it; "" at others.
-	marks []string
+	// at says what each location lists of it.
+	at []listed
+}
+
+// listed is what a location lists of a manifest.
+type listed struct {
+	// is says that it lists it.
+	is bool
+	// mark is the version mark, unless nothing has changed in the section: then it
+	// wasn't asked.
+	mark string
+}
+
+// unchanged tells a listing what it needn't list; see quorum.Known.
+func (w *work) unchanged(location int, first byte, mark string) bool {
+	if w.Catalog == nil {
+		return false
+	}
+	return w.shards.load(w.Catalog, first).Unchanged(w.keys[location], mark)
 }
 
 // handOut hands out what the locations list of one first byte.
-func (w *work) handOut(ctx context.Context, listed quorum.Group, expect func(int64)) error {
-	jobs := merge(listed.Listed)
+func (w *work) handOut(ctx context.Context, group quorum.Group, expect func(int64)) error {
+	p := &part{Group: group, partial: make([]atomic.Bool, len(w.locations))}
+	if w.Catalog != nil {
+		p.shard = w.shards.take(w.Catalog, group.First)
+	}
+	jobs := w.jobsOf(p)
 	if len(jobs) == 0 && w.Catalog == nil {
 		return nil
 	}
 	if expect != nil {
 		expect(int64(len(jobs)))
 	}
-	p := &part{failed: listed.Failed}
-	if w.Catalog != nil {
-		p.shard = w.Catalog.Load(listed.First)
-	}
 	p.left.Store(int64(len(jobs)) + 1)
 	for _, j := range jobs {
-		j.part = p
 		select {
 		case w.jobs <- j:
 		case <-ctx.Done():
@@ -121,19 +141,28 @@ func (w *work) handOut(ctx context.Context, listed quorum.Group, expect func(int
 	return nil
 }
 
-// merge brings together what the locations list of the same name.
-func merge(listed [][]blob.Info) []job {
+// jobsOf brings together what the locations list of the same name.
+func (w *work) jobsOf(p *part) []job {
 	var jobs []job
 	index := map[[32]byte]int{}
-	for i, infos := range listed {
+	add := func(id [32]byte, location int, mark string) {
+		at, known := index[id]
+		if !known {
+			at = len(jobs)
+			index[id] = at
+			name := blob.Name{Kind: blob.KindManifest, ID: id}
+			jobs = append(jobs, job{part: p, name: name, at: make([]listed, len(w.locations))})
+		}
+		jobs[at].at[location] = listed{true, mark}
+	}
+	for i, infos := range p.Listed {
 		for _, info := range infos {
-			at, known := index[info.Name.ID]
-			if !known {
-				at = len(jobs)
-				index[info.Name.ID] = at
-				jobs = append(jobs, job{name: info.Name, marks: make([]string, len(listed))})
+			add(info.Name.ID, i, info.Mark)
+		}
+		if p.Unchanged[i] {
+			for _, id := range p.shard.At(w.keys[i]) {
+				add(id, i, "")
 			}
-			jobs[at].marks[i] = info.Mark
 		}
 	}
 	slices.SortFunc(jobs, func(a, b job) int { return bytes.Compare(a.name.ID[:], b.name.ID[:]) })
@@ -186,44 +215,58 @@ func (w *work) visitOne(name blob.Name, result newest.Result) {
 
 // known returns what is known of a manifest if no copy has changed.
 func (w *work) known(j job) (newest.Result, bool) {
-	copies := make([]newest.Copy, len(j.marks))
-	for i, mark := range j.marks {
+	p, id := j.part, j.name.ID
+	copies := make([]newest.Copy, len(j.at))
+	for i, at := range j.at {
 		c := &copies[i]
 		c.Location = w.locations[i]
-		switch err := j.part.failed[i]; {
-		case err != nil:
+		if err := p.Failed[i]; err != nil {
 			c.State, c.Err = newest.Unreachable, err
-		case mark == "":
-			c.State = newest.Missing
-		default:
-			version, ok := j.part.shard.Version(j.name.ID, w.keys[i], mark)
-			if !ok {
-				return newest.Result{}, false
-			}
-			c.State, c.Version = newest.Current, version
+			continue
 		}
+		if !at.is {
+			c.State = newest.Missing
+			p.shard.Gone(id, w.keys[i])
+			continue
+		}
+		var ok bool
+		if p.Unchanged[i] {
+			c.Version, ok = p.shard.UnchangedVersion(id, w.keys[i])
+		} else if at.mark != "" {
+			c.Version, ok = p.shard.Version(id, w.keys[i], at.mark)
+		}
+		if !ok {
+			return newest.Result{}, false
+		}
+		c.State = newest.Current
 	}
-	return w.Finder.Known(j.name, j.part.shard.Blob(j.name.ID), copies)
+	return w.Finder.Known(j.name, p.shard.Blob(id), copies)
 }
 
 // enter enters what was read of a manifest into the catalog, as far as a listing
 // can tell whether it has changed.
 func (w *work) enter(j job, result newest.Result) {
-	if result.Manifest == nil || result.Large() {
-		return
-	}
+	p := j.part
 	var copies []catalog.Copy
 	var asked []catalog.LocationKey
 	for i, c := range result.Copies {
-		if c.State == newest.Unreachable {
-			continue
+		at := j.at[i]
+		entered := (c.State == newest.Current || c.State == newest.Stale) && (at.mark != "" || at.is && p.Unchanged[i])
+		if entered {
+			copies = append(copies, catalog.Copy{Location: w.keys[i], Mark: at.mark, Unchanged: p.Unchanged[i], Version: c.Version})
 		}
-		asked = append(asked, w.keys[i])
-		if j.marks[i] != "" && (c.State == newest.Current || c.State == newest.Stale) {
-			copies = append(copies, catalog.Copy{Location: w.keys[i], Mark: j.marks[i], Version: c.Version})
+		if c.State != newest.Unreachable {
+			asked = append(asked, w.keys[i])
+		}
+		if entered != at.is || c.State == newest.Unreachable {
+			p.partial[i].Store(true)
 		}
 	}
-	j.part.shard.Set(j.name.ID, result.Blob, copies, asked)
+	if result.Manifest == nil || result.Large() || !p.shard.Set(j.name.ID, result.Blob, copies, asked) {
+		for i := range p.partial {
+			p.partial[i].Store(true)
+		}
+	}
 }
 
 // settle is called once for each job that is done and once when all are handed
@@ -232,13 +275,49 @@ func (w *work) settle(p *part) {
 	if p.left.Add(-1) > 0 || p.shard == nil {
 		return
 	}
-	var listed []catalog.LocationKey
+	var listed []catalog.Listing
 	for i, key := range w.keys {
-		if p.failed[i] == nil {
-			listed = append(listed, key)
+		if p.Failed[i] != nil {
+			continue
 		}
+		l := catalog.Listing{Location: key}
+		if !p.partial[i].Load() {
+			l.Mark = p.Marks[i]
+		}
+		listed = append(listed, l)
 	}
 	if err := w.Catalog.Save(p.shard, listed); err != nil {
 		w.unsaved.Store(err)
 	}
+}
+
+// shards are the parts of the catalog that listings have asked for, some before
+// their turn.
+type shards struct {
+	mu    sync.Mutex
+	ahead map[byte]*catalog.Shard
+}
+
+// load returns a shard that is loaded once until it is taken.
+func (s *shards) load(from *catalog.Catalog, first byte) *catalog.Shard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	loaded := s.ahead[first]
+	if loaded == nil {
+		if s.ahead == nil {
+			s.ahead = map[byte]*catalog.Shard{}
+		}
+		loaded = from.Load(first)
+		s.ahead[first] = loaded
+	}
+	return loaded
+}
+
+// take returns a shard whose turn it is.
+func (s *shards) take(from *catalog.Catalog, first byte) *catalog.Shard {
+	loaded := s.load(from, first)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ahead, first)
+	return loaded
 }

@@ -157,6 +157,89 @@ func TestCatalogTellsTheSame(t *testing.T) {
 	}
 }
 
+// TestWhereNothingChangedNothingIsListed has locations that tell by a mark that a
+// section hasn't changed.
+func TestWhereNothingChangedNothingIsListed(t *testing.T) {
+	b := newBench(t)
+	memories := []*blobtest.Memory{blobtest.NewMemory("a"), blobtest.NewMemory("b"), blobtest.NewMemory("c")}
+	b.Wrap = func(i int, _ blob.Location) blob.Location {
+		faulty := blobtest.NewFaulty(memories[i])
+		b.faulty = append(b.faulty, faulty)
+		return faulty
+	}
+	lists := func() [3]int {
+		var calls [3]int
+		for i, f := range b.faulty {
+			calls[i] = f.Calls(blobtest.List)
+		}
+		return calls
+	}
+	want := map[string]found{}
+	check := func(title string, wantReads, wantLists [3]int) {
+		t.Helper()
+		objects, reads, _ := b.scan(b.catalog, nil)
+		b.want(objects, want)
+		if got := lists(); reads != wantReads || got != wantLists {
+			t.Errorf("%s: %v manifests were read, want %v, and %v sections listed, want %v", title, reads, wantReads, got, wantLists)
+		}
+	}
+	for i := range 20 {
+		name := fmt.Sprintf("object-%d", i)
+		storetest.Put(t, b.Open(), name, storetest.Content(1, i))
+		want[name] = found{size: int64(i)}
+	}
+	check("at first", [3]int{20, 20, 20}, [3]int{256, 256, 256})
+	check("again", [3]int{}, [3]int{})
+
+	rollBack := memories[1].Snapshot()
+	storetest.Put(t, b.Open(), "object-3", storetest.Content(1, 1000))
+	want["object-3"] = found{size: 1000}
+	check("one has changed", [3]int{1, 1, 1}, [3]int{1, 1, 1})
+	check("and then none", [3]int{}, [3]int{})
+	rollBack()
+	want["object-3"] = found{1000, [3]newest.State{1: newest.Stale}}
+	check("one is old at one location", [3]int{1, 1, 1}, [3]int{0, 1, 0})
+	check("and stays so", [3]int{}, [3]int{})
+
+	sealer, err := manifest.NewSealer(b.Cluster.Root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := sealer.BlobName("object-4")
+	if err := memories[2].Delete(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	want["object-4"] = found{4, [3]newest.State{2: newest.Missing}}
+	check("one is missing at one location", [3]int{}, [3]int{0, 0, 1})
+	check("and stays so", [3]int{}, [3]int{})
+	for _, memory := range memories[:2] {
+		if err := memory.Delete(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	delete(want, "object-4")
+	check("it is gone everywhere", [3]int{}, [3]int{1, 1, 0})
+	check("and stays so", [3]int{}, [3]int{})
+
+	// What can't be read is listed each time.
+	memories[0].Alter(func(name blob.Name, data []byte) []byte {
+		if name == sealer.BlobName("object-5") {
+			data[len(data)-1] ^= 1
+		}
+		return data
+	})
+	stored, err := memories[0].Get(t.Context(), sealer.BlobName("object-5"), nil, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := memories[0].Put(t.Context(), sealer.BlobName("object-5"), stored); err != nil {
+		t.Fatal(err)
+	}
+	want["object-5"] = found{5, [3]newest.State{0: newest.Corrupt}}
+	check("one is corrupt", [3]int{1, 1, 1}, [3]int{1, 0, 0})
+	check("and stays so", [3]int{1, 1, 1}, [3]int{1, 0, 0})
+}
+
 func TestLocationThatCannotBeListed(t *testing.T) {
 	b := newBench(t)
 	storetest.Put(t, b.Open(), "x", []byte("1"))

@@ -178,7 +178,10 @@ func (b *Testbed) Alter(paths ...string) {
 			b.t.Fatal(err)
 		}
 		content[len(content)-1] ^= 1
-		if err := os.WriteFile(path, content, 0o600); err != nil {
+		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
 			b.t.Fatal(err)
 		}
 	}
