@@ -78,7 +78,7 @@ type Location struct {
 	deletes bool
 	// replaced has the blobs that were written while parts had older versions,
 	// which stay behind the new one until it is flushed.
-	replaced map[blob.Name]versionID
+	replaced map[blob.Name]replacement
 	// mended marks parts that a read has sent a shard to since they were flushed,
 	// spurned those that refused one.
 	mended, spurned []bool
@@ -122,7 +122,7 @@ func newLocation(name string, data int, parts []blob.Location, now func() time.T
 		given: name, parts: slices.Clone(parts), coder: coder, set: set, now: now,
 		memory: semaphore.NewWeighted(largeMemory), shards: pool.New(page, pooled),
 		background: background.New(mends), pace: pace.New(n), writing: pace.NewWriting(n),
-		replaced: map[blob.Name]versionID{}, missed: make([]error, n), mended: make([]bool, n), spurned: make([]bool, n),
+		replaced: map[blob.Name]replacement{}, missed: make([]error, n), mended: make([]bool, n), spurned: make([]bool, n),
 	}, nil
 }
 

@@ -14,6 +14,14 @@ import (
 // retirers is how many blobs have their older versions dropped at once.
 const retirers = 8
 
+// replacement is a version that has replaced older ones, which are to be dropped.
+type replacement struct {
+	id versionID
+	// found says that others may have written it, whom nobody knows to have
+	// flushed it.
+	found bool
+}
+
 // Delete removes a blob; see blob.Location. It must reach every part: one that
 // misses it would bring a shard back.
 func (l *Location) Delete(ctx context.Context, name blob.Name) error {
@@ -43,7 +51,7 @@ func (l *Location) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	covered, deletes := l.writes.Last(), l.deletes
 	replaced := l.replaced
-	l.replaced, l.deletes = map[blob.Name]versionID{}, false
+	l.replaced, l.deletes = map[blob.Name]replacement{}, false
 	l.mu.Unlock()
 
 	errs := l.each(func(_ int, part blob.Location) error { return part.Flush(ctx) })
@@ -74,7 +82,7 @@ func (l *Location) Flush(ctx context.Context) error {
 
 // retireAll drops the versions that were replaced by those given. What it can't
 // drop stays until the blob is replaced again, or repaired.
-func (l *Location) retireAll(ctx context.Context, replaced map[blob.Name]versionID, flushed ledger.Places) {
+func (l *Location) retireAll(ctx context.Context, replaced map[blob.Name]replacement, flushed ledger.Places) {
 	work := make(chan blob.Name)
 	var wait sync.WaitGroup
 	for range min(retirers, len(replaced)) {
@@ -93,21 +101,44 @@ func (l *Location) retireAll(ctx context.Context, replaced map[blob.Name]version
 
 // retire drops what is behind a version at every part, if enough parts that have
 // been flushed have that version.
-func (l *Location) retire(ctx context.Context, name blob.Name, id versionID, flushed ledger.Places) {
+func (l *Location) retire(ctx context.Context, name blob.Name, by replacement, flushed ledger.Places) {
 	t, release, err := l.inspectAlone(ctx, name)
 	if err != nil {
 		return
 	}
 	defer release()
-	v := t.version(id)
-	if v == nil || !v.durable(flushed, l.quorum()) {
+	v := t.version(by.id)
+	if v == nil {
+		return
+	}
+	if by.found {
+		flushed = ledger.Succeeded(l.rely(ctx, t, v, make([]error, l.total)))
+	}
+	if !v.durable(flushed, l.quorum()) {
 		return
 	}
 	l.each(func(i int, _ blob.Location) error {
-		if n := len(t.answers[i].records); n > 1 && t.answers[i].has(id) != nil {
-			return l.shorten(ctx, i, name, id)
+		if n := len(t.answers[i].records); n > 1 && t.answers[i].has(by.id) != nil {
+			return l.shorten(ctx, i, name, by.id)
 		}
 		return nil
+	})
+}
+
+// rely makes what parts hold of a version outlast a power cut, whoever wrote it. It
+// returns the errors of the parts; those that have one already aren't asked.
+func (l *Location) rely(ctx context.Context, t *tally, v *version, errs []error) []error {
+	return l.each(func(i int, part blob.Location) error {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		if t.holds(i, v) {
+			// A flush covers what others wrote only once it was found with Stat.
+			if _, err := part.Stat(ctx, t.name); err != nil {
+				return err
+			}
+		}
+		return part.Flush(ctx)
 	})
 }
 

@@ -206,7 +206,7 @@ func (t *tally) holds(part int, v *version) bool {
 func (x *examination) make(ctx context.Context, t *tally, v *version, found []defect) bool {
 	if v.stacked {
 		x.Location.mu.Lock()
-		x.noteReplaced(t.name, v.id)
+		x.noteReplaced(t.name, replacement{v.id, true})
 		x.Location.mu.Unlock()
 	}
 	all := true

@@ -91,7 +91,7 @@ func (l *Location) mend(ctx context.Context, part int, name blob.Name, made []by
 	}
 	l.mended[part] = true
 	if len(raws) > 1 {
-		l.noteReplaced(name, m.id)
+		l.noteReplaced(name, replacement{m.id, true})
 	}
 }
 

@@ -16,16 +16,37 @@ import (
 )
 
 // volatile is a part that a power cut sets back: each blob to any of the states that
-// it had since the last flush.
+// it had since the last flush that covered it.
 type volatile struct {
 	*blobtest.Memory
 
 	mu     sync.Mutex
 	states map[blob.Name][][]byte // nil stands for none
+	// covered are the blobs that the program has written or found with Stat: only
+	// those does its flush make last.
+	covered map[blob.Name]bool
 }
 
 func newVolatile(name string) *volatile {
-	return &volatile{Memory: blobtest.NewMemory(name), states: map[blob.Name][][]byte{}}
+	return &volatile{Memory: blobtest.NewMemory(name), states: map[blob.Name][][]byte{}, covered: map[blob.Name]bool{}}
+}
+
+// restart has another program use the part.
+func (v *volatile) restart() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clear(v.covered)
+}
+
+func (v *volatile) cover(name blob.Name) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.covered[name] = true
+}
+
+func (v *volatile) Stat(ctx context.Context, name blob.Name) (blob.Info, error) {
+	v.cover(name)
+	return v.Memory.Stat(ctx, name)
 }
 
 // note enters the state of a blob before it is changed, if it is the flushed one.
@@ -44,18 +65,22 @@ func (v *volatile) note(ctx context.Context, name blob.Name, after []byte) {
 
 func (v *volatile) Put(ctx context.Context, name blob.Name, data []byte) error {
 	v.note(ctx, name, bytes.Clone(data))
+	v.cover(name)
 	return v.Memory.Put(ctx, name, data)
 }
 
 func (v *volatile) Delete(ctx context.Context, name blob.Name) error {
 	v.note(ctx, name, nil)
+	v.cover(name)
 	return v.Memory.Delete(ctx, name)
 }
 
 func (v *volatile) Flush(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	clear(v.states)
+	for name := range v.covered {
+		delete(v.states, name)
+	}
 	return v.Memory.Flush(ctx)
 }
 
@@ -108,7 +133,13 @@ func powerCuts(t *testing.T, l layout, seed uint64) {
 	}
 	clock := time.Unix(1_800_000_000, 0)
 	var location *Location
+	// own says that the program has written the version that is there now.
+	own := false
 	start := func() {
+		own = false
+		for _, disk := range disks {
+			disk.restart()
+		}
 		var err error
 		location, err = newLocation("ec", l.data, parts, func() time.Time {
 			clock = clock.Add(time.Second)
@@ -123,6 +154,11 @@ func powerCuts(t *testing.T, l layout, seed uint64) {
 	// latest is the version that is there now, or -1.
 	flushed, written, latest := -1, -1, -1
 	var log []string
+	lasts := func() {
+		if own {
+			flushed = latest
+		}
+	}
 	for range 12 {
 		switch action := random.IntN(10); {
 		case action < 4:
@@ -136,12 +172,13 @@ func powerCuts(t *testing.T, l layout, seed uint64) {
 			if err := location.Put(ctx, manifestName, fmt.Append(nil, written)); err != nil {
 				t.Fatalf("seed %d, %v: Put: %v", seed, log, err)
 			}
+			own = true
 			heal()
 		case action == 8:
 			log = append(log, "failing flush")
 			heal := failing(blobtest.Flush, l.total)
 			if location.Flush(ctx) == nil {
-				flushed = latest
+				lasts()
 			}
 			heal()
 		case action == 9:
@@ -155,7 +192,7 @@ func powerCuts(t *testing.T, l layout, seed uint64) {
 			if err := location.Flush(ctx); err != nil {
 				t.Fatalf("seed %d, %v: Flush: %v", seed, log, err)
 			}
-			flushed = latest
+			lasts()
 		case action == 5:
 			log = append(log, "another program")
 			start()
@@ -164,7 +201,7 @@ func powerCuts(t *testing.T, l layout, seed uint64) {
 			if _, err := location.Heal(ctx, blob.HealOptions{}); err != nil {
 				t.Fatalf("seed %d, %v: Heal: %v", seed, log, err)
 			}
-			flushed = latest
+			lasts()
 		case action == 7:
 			log = append(log, "cut")
 			for _, disk := range disks {

@@ -150,7 +150,7 @@ func (l *Location) replace(ctx context.Context, name blob.Name, data []byte) err
 	defer l.mu.Unlock()
 	delete(l.replaced, name)
 	if kept {
-		l.noteReplaced(name, made.id())
+		l.noteReplaced(name, replacement{id: made.id()})
 	}
 	return nil
 }
@@ -168,12 +168,7 @@ func (l *Location) settleBase(ctx context.Context, t *tally, base *version) []er
 	if base == nil || !base.stacked {
 		return errs
 	}
-	flushed := l.each(func(i int, part blob.Location) error {
-		if errs[i] != nil {
-			return errs[i]
-		}
-		return part.Flush(ctx)
-	})
+	flushed := l.rely(ctx, t, base, errs)
 	durable := 0
 	for _, part := range base.parts {
 		if part >= 0 && flushed[part] == nil {
@@ -231,9 +226,9 @@ const mostReplaced = 8192
 
 // noteReplaced enters a blob whose older version is to be dropped once the new one
 // has been flushed. l.mu is held.
-func (l *Location) noteReplaced(name blob.Name, id versionID) {
+func (l *Location) noteReplaced(name blob.Name, by replacement) {
 	if _, known := l.replaced[name]; known || len(l.replaced) < mostReplaced {
-		l.replaced[name] = id
+		l.replaced[name] = by
 	}
 }
 
