@@ -12,15 +12,20 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/store/chunk"
+	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/scan"
 )
 
 // Listing is the objects whose names start with a prefix, in the order of their
-// names. It takes 64 bytes and the name in memory for each.
+// names. It takes 72 bytes and the name in memory for each, and 48 more for a small one
+// of a listing to get.
 type Listing struct {
 	rows []row
+	// toGet says that rows have the chunks of objects with one.
+	toGet bool
 }
 
 // row is an object in little memory.
@@ -29,6 +34,7 @@ type row struct {
 	size, modified, fileTime int64
 	chunks                   int
 	mode                     fs.FileMode
+	chunk                    *chunk.Ref
 }
 
 // Len returns the number of objects. A nil Listing has none.
@@ -45,25 +51,51 @@ func (l *Listing) Objects() iter.Seq[Object] {
 		if l == nil {
 			return
 		}
-		for _, r := range l.rows {
-			o := Object{Name: r.name, Size: r.size, Chunks: r.chunks, Modified: time.Unix(0, r.modified), FileMode: r.mode}
-			if r.fileTime != 0 {
-				o.FileTime = time.Unix(0, r.fileTime)
-			}
-			if !yield(o) {
+		for i := range l.rows {
+			if !yield(l.At(i)) {
 				return
 			}
 		}
 	}
 }
 
+// At returns the object with an index below Len.
+func (l *Listing) At(i int) Object {
+	r := l.rows[i]
+	o := Object{Name: r.name, Size: r.size, Chunks: r.chunks, Modified: time.Unix(0, r.modified), FileMode: r.mode}
+	if r.fileTime != 0 {
+		o.FileTime = time.Unix(0, r.fileTime)
+	}
+	return o
+}
+
+// manifest returns as much of the manifest of the object with an index as reading it
+// takes, if the listing has that, or nil.
+func (l *Listing) manifest(i int) *manifest.Manifest {
+	r := l.rows[i]
+	if !l.toGet || r.chunks > 1 {
+		return nil
+	}
+	m := &manifest.Manifest{Name: r.name, Size: r.size, FileTime: r.fileTime, FileMode: uint32(r.mode)}
+	m.Version.Time = r.modified
+	if r.chunk != nil {
+		m.Chunks = []chunk.Ref{*r.chunk}
+	}
+	return m
+}
+
 // add adds the object of a result, of which nothing else is kept.
 func (l *Listing) add(result newest.Result) {
 	m := result.Manifest
-	l.rows = append(l.rows, row{
+	added := row{
 		name: strings.Clone(m.Name), size: m.Size, modified: m.Version.Time, fileTime: m.FileTime,
 		chunks: len(m.Chunks), mode: fs.FileMode(m.FileMode),
-	})
+	}
+	if l.toGet && len(m.Chunks) == 1 {
+		ref := m.Chunks[0]
+		added.chunk = &ref
+	}
+	l.rows = append(l.rows, added)
 }
 
 // List returns the objects whose names start with a prefix. A location that can't
@@ -72,7 +104,16 @@ func (l *Listing) add(result newest.Result) {
 // no location has an authentic copy are reported by an error that comes along with
 // the objects that could be read, and so are objects that were rolled back.
 func (s *Store) List(ctx context.Context, prefix string) (*Listing, error) {
-	listing := &Listing{}
+	return s.list(ctx, prefix, &Listing{})
+}
+
+// ListToGet is List for a caller that reads the objects next; see GetListed.
+func (s *Store) ListToGet(ctx context.Context, prefix string) (*Listing, error) {
+	return s.list(ctx, prefix, &Listing{toGet: true})
+}
+
+// list adds the objects whose names start with a prefix to a listing.
+func (s *Store) list(ctx context.Context, prefix string, listing *Listing) (*Listing, error) {
 	marks, err := s.options.Guard.All(ctx)
 	if err != nil {
 		return nil, err

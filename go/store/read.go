@@ -51,6 +51,35 @@ func (s *Store) Get(ctx context.Context, name string, w io.Writer, progress Prog
 	return Object{}, fmt.Errorf("%s: %w", name, err)
 }
 
+// GetListed is Get for the object with an index below Len of what ListToGet returned.
+// Of an object with one chunk, or none, it goes by the manifest that was read for the
+// listing: the newest that locations had then, when the listing's caller had begun, and
+// no older than the nodes' record. If that object was replaced or removed since, and its
+// chunk collected, the manifest is read again, as Get does: nothing of it was written to
+// w then.
+func (s *Store) GetListed(ctx context.Context, listing *Listing, index int, w io.Writer, progress Progress) (Object, error) {
+	o := listing.At(index)
+	m := listing.manifest(index)
+	if m == nil {
+		return s.Get(ctx, o.Name, w, progress)
+	}
+	meter := progress
+	if meter == nil {
+		meter = silent{}
+	}
+	meter.Expect(m.Size)
+	err := s.copyChunks(ctx, m, w, meter)
+	var lost *lostChunkError
+	switch {
+	case err == nil:
+		return o, nil
+	case errors.As(err, &lost) && ctx.Err() == nil:
+		meter.Expect(-m.Size)
+		return s.Get(ctx, o.Name, w, progress)
+	}
+	return Object{}, fmt.Errorf("%s: %w", o.Name, err)
+}
+
 // errNowhere means that every location answered and none has the chunk.
 var errNowhere = errors.New("no location has it; bring back one that does, or put the object again")
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -160,6 +161,8 @@ type downloads struct {
 	bar      *progress.Bar
 	json     bool
 	failures *failures
+	// listing has the objects of a prefix, once it was listed.
+	listing *store.Listing
 }
 
 // single fetches one object into a file.
@@ -176,7 +179,7 @@ func (d *downloads) single(ctx context.Context, name, file string) error {
 		return err
 	}
 	defer root.Close()
-	return d.fetch(ctx, root, name, filepath.Base(resolved), file, d.bar)
+	return d.fetch(ctx, root, target{name: name, path: filepath.Base(resolved), index: notListed}, file, d.bar)
 }
 
 // intoSpecial writes an object to what isn't a regular file, such as a named pipe,
@@ -196,21 +199,29 @@ func (d *downloads) intoSpecial(ctx context.Context, name, file string) error {
 	return d.print(o, file)
 }
 
-// fetch replaces the file at a path below root by an object's content. shown
-// is the path as the user would write it.
-func (d *downloads) fetch(ctx context.Context, root *os.Root, name, file, shown string, meter store.Progress) error {
-	target, err := files.Replace(root, file)
+// fetch replaces the file at a target's path below root by the object's content.
+// shown is the path as the user would write it.
+func (d *downloads) fetch(ctx context.Context, root *os.Root, t target, shown string, meter store.Progress) error {
+	file, err := files.Replace(root, t.path)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", t.name, err)
 	}
-	o, err := d.store.Get(ctx, name, target.File, meter)
+	o, err := d.get(ctx, t, file.File, meter)
 	if err != nil {
-		return errors.Join(err, target.Abort())
+		return errors.Join(err, file.Abort())
 	}
-	if err := target.Commit(o.FileTime); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if err := file.Commit(o.FileTime); err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
 	}
 	return d.print(o, shown)
+}
+
+// get writes an object's content to w.
+func (d *downloads) get(ctx context.Context, t target, w io.Writer, meter store.Progress) (store.Object, error) {
+	if t.index == notListed {
+		return d.store.Get(ctx, t.name, w, meter)
+	}
+	return d.store.GetListed(ctx, d.listing, t.index, w, meter)
 }
 
 // print reports an object that was fetched into a file, with --json.
@@ -228,9 +239,12 @@ func (d *downloads) print(o store.Object, file string) error {
 // target is an object and the path below the directory that it is fetched to.
 type target struct {
 	name, path string
-	// small says that its size is known to be.
-	small bool
+	// index is the object's in the listing, or notListed.
+	index int
 }
+
+// notListed is the index of an object that was named on the command line.
+const notListed = -1
 
 // largeAtOnce is how many objects that may be large are fetched at once: each takes
 // memory.
@@ -256,7 +270,7 @@ func (d *downloads) many(ctx context.Context, run download) error {
 	large := make(chan struct{}, largeAtOnce)
 	for _, t := range targets {
 		group.Go(func() error {
-			if !t.small {
+			if !d.small(t) {
 				large <- struct{}{}
 				defer func() { <-large }()
 			}
@@ -284,6 +298,11 @@ func (d *downloads) many(ctx context.Context, run download) error {
 	return nil
 }
 
+// small reports whether an object is known to be small.
+func (d *downloads) small(t target) bool {
+	return t.index != notListed && d.listing.At(t.index).Size <= store.SmallObject
+}
+
 // fetchBelow fetches one object to its path below root.
 func (d *downloads) fetchBelow(ctx context.Context, root *os.Root, dir string, t target, meter store.Progress) error {
 	if parent := filepath.Dir(t.path); parent != "." {
@@ -294,17 +313,16 @@ func (d *downloads) fetchBelow(ctx context.Context, root *os.Root, dir string, t
 	if info, err := root.Lstat(t.path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s: %s is a directory", t.name, filepath.Join(dir, t.path))
 	}
-	return d.fetch(ctx, root, t.name, t.path, filepath.Join(dir, t.path), meter)
+	return d.fetch(ctx, root, t, filepath.Join(dir, t.path), meter)
 }
 
 // targets returns the objects to fetch and their paths. An object whose name
 // can't be one is counted as a failure.
 func (d *downloads) targets(ctx context.Context, run download) ([]target, store.Progress, error) {
 	var meter store.Progress = d.bar
-	small := map[string]bool{}
 	names := run.names
 	if run.allPrefix {
-		list, err := d.store.List(ctx, run.prefix)
+		list, err := d.store.ListToGet(ctx, run.prefix)
 		if list.Len() == 0 && err == nil {
 			err = fmt.Errorf("no object's name starts with %s", command.Printable(run.prefix))
 		}
@@ -316,8 +334,8 @@ func (d *downloads) targets(ctx context.Context, run download) ([]target, store.
 			d.failures.add(err)
 		}
 		var total int64
+		d.listing = list
 		for o := range list.Objects() {
-			small[o.Name] = o.Size <= store.SmallObject
 			names = append(names, o.Name)
 			total += o.Size
 		}
@@ -325,10 +343,11 @@ func (d *downloads) targets(ctx context.Context, run download) ([]target, store.
 	}
 	var targets []target
 	taken := map[string]string{}
-	for _, name := range names {
+	for i, name := range names {
 		relative := strings.TrimPrefix(name, run.prefix)
+		index := i
 		if !run.allPrefix {
-			relative = path.Base(name)
+			relative, index = path.Base(name), notListed
 		}
 		local, err := files.LocalPath(relative, runtime.GOOS)
 		if err != nil {
@@ -343,7 +362,7 @@ func (d *downloads) targets(ctx context.Context, run download) ([]target, store.
 			}
 			taken[folded] = name
 		}
-		targets = append(targets, target{name, local, small[name]})
+		targets = append(targets, target{name, local, index})
 	}
 	return targets, meter, nil
 }
