@@ -37,7 +37,7 @@ func (w *writer) checkCollected(ctx context.Context, objects []*pending) error {
 	if err := w.store.eachObject(ctx, objects, w.putBack); err != nil {
 		return fmt.Errorf("%w; its earlier version could not be put back: %w", ErrCollected, err)
 	}
-	return errors.Join(fmt.Errorf("%s: %w", victim.source.Name, ErrCollected), w.store.set.Flush(ctx))
+	return errors.Join(fmt.Errorf("%s: %w", victim.source.Name, ErrCollected), w.to.Flush(ctx))
 }
 
 // condemned returns one of the objects that uses a condemned chunk, or nil.
@@ -90,5 +90,5 @@ func (w *writer) putBack(ctx context.Context, p *pending) error {
 	if p.earlier != nil {
 		*restored = *p.earlier
 	}
-	return w.store.replace(ctx, p.manifest, p.mark, restored)
+	return w.store.replace(ctx, w.to, p.manifest, p.mark, restored)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/rollback"
@@ -149,7 +150,7 @@ func (w *writer) commit(ctx context.Context, b *batch) error {
 	if len(b.objects) == 0 {
 		return nil
 	}
-	if err := w.store.set.Flush(ctx); err != nil {
+	if err := w.to.Flush(ctx); err != nil {
 		return err
 	}
 	large, err := w.commitObjects(ctx, removals, b.objects)
@@ -196,20 +197,20 @@ func (w *writer) commitObjects(ctx context.Context, removals *tombstones.Removal
 	if len(large) > 0 {
 		objects = slices.DeleteFunc(slices.Clone(objects), func(p *pending) bool { return slices.Contains(large, p) })
 	}
-	if err := w.store.set.Flush(ctx); err != nil {
+	if err := w.to.Flush(ctx); err != nil {
 		return nil, err
 	}
 	var written []*manifest.Manifest
 	for _, p := range objects {
 		written = append(written, p.manifest)
 	}
-	if err := w.store.settle(ctx, written); err != nil {
+	if err := w.store.settle(ctx, w.to, written); err != nil {
 		return nil, err
 	}
 	if err := w.checkCollected(ctx, objects); err != nil {
 		return nil, err
 	}
-	if err := w.store.stay(ctx, removals, written); err != nil {
+	if err := w.store.stay(ctx, w.to, removals, written); err != nil {
 		return nil, err
 	}
 	if err := w.store.recordMarks(ctx, written); err != nil {
@@ -243,12 +244,12 @@ func (w *writer) writeManifest(ctx context.Context, p *pending) error {
 	if !p.source.FileTime.IsZero() {
 		p.manifest.FileTime = p.source.FileTime.UnixNano()
 	}
-	return w.store.replace(ctx, p.earlier, p.mark, p.manifest)
+	return w.store.replace(ctx, w.to, p.earlier, p.mark, p.manifest)
 }
 
 // replace writes a manifest with a version that is newer than the earlier one, if
 // there was any, and than what the nodes have recorded.
-func (s *Store) replace(ctx context.Context, earlier *manifest.Manifest, mark rollback.Mark, m *manifest.Manifest) error {
+func (s *Store) replace(ctx context.Context, to *quorum.Writer, earlier *manifest.Manifest, mark rollback.Mark, m *manifest.Manifest) error {
 	var last manifest.Version
 	if earlier != nil {
 		last = earlier.Version
@@ -261,14 +262,14 @@ func (s *Store) replace(ctx context.Context, earlier *manifest.Manifest, mark ro
 		return err
 	}
 	m.Version = version
-	return s.write(ctx, m)
+	return s.write(ctx, to, m)
 }
 
 // write writes a manifest to all locations.
-func (s *Store) write(ctx context.Context, m *manifest.Manifest) error {
+func (s *Store) write(ctx context.Context, to *quorum.Writer, m *manifest.Manifest) error {
 	sealed, err := s.manifests.Seal(m, s.options.Random)
 	if err != nil {
 		return err
 	}
-	return s.set.Put(ctx, s.manifests.BlobName(m.Name), sealed)
+	return to.Put(ctx, s.manifests.BlobName(m.Name), sealed)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/tombstones"
 )
@@ -18,7 +19,7 @@ var ErrRemoving = errors.New("'pcctl gc --tombstones' is deleting what is left o
 // stay makes sure that no collection of tombstones deletes what was written, or
 // already has, after it was settled. before is what the records of removals said
 // before it was written. Package tombstones explains why that is enough.
-func (s *Store) stay(ctx context.Context, before *tombstones.Removals, written []*manifest.Manifest) error {
+func (s *Store) stay(ctx context.Context, to *quorum.Writer, before *tombstones.Removals, written []*manifest.Manifest) error {
 	now, err := s.tombstones.RemovalsAtQuorum(ctx)
 	for range settleTries {
 		if err != nil {
@@ -33,7 +34,7 @@ func (s *Store) stay(ctx context.Context, before *tombstones.Removals, written [
 			return nil
 		}
 		// It may have been listed in between, and deleted.
-		if err := s.settle(ctx, written); err != nil {
+		if err := s.settle(ctx, to, written); err != nil {
 			return err
 		}
 		before = now

@@ -22,6 +22,7 @@ import (
 // tombstone to the other locations. Removing it again completes the removal, and
 // returns ErrNotFound only once a quorum has the tombstone on stable storage.
 func (s *Store) Remove(ctx context.Context, name string) error {
+	to := s.set.NewWriter()
 	removals, err := s.tombstones.Removals(ctx)
 	if err != nil {
 		return err
@@ -41,10 +42,10 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	}
 	if !rolledBack && result.Manifest.Deleted && result.Current() >= s.set.Quorum() {
 		// Whoever wrote the tombstone may have been cut off before it was synced.
-		if err := s.set.PutMissing(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
+		if err := to.PutMissing(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := s.set.Flush(ctx); err != nil {
+		if err := to.Flush(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
@@ -52,13 +53,13 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	tombstone := result.Manifest
 	if rolledBack || !tombstone.Deleted {
 		tombstone = &manifest.Manifest{Name: name, Deleted: true}
-		err = s.replace(ctx, result.Manifest, mark, tombstone)
+		err = s.replace(ctx, to, result.Manifest, mark, tombstone)
 	} else {
 		// One which too few locations have.
-		err = s.set.Put(ctx, s.manifests.BlobName(name), result.Blob)
+		err = to.Put(ctx, s.manifests.BlobName(name), result.Blob)
 	}
 	if err == nil {
-		err = s.bury(ctx, removals, tombstone)
+		err = s.bury(ctx, to, removals, tombstone)
 	} else {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
@@ -70,15 +71,15 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 }
 
 // bury makes sure that a tombstone that was written stays.
-func (s *Store) bury(ctx context.Context, removals *tombstones.Removals, tombstone *manifest.Manifest) error {
-	if err := s.set.Flush(ctx); err != nil {
+func (s *Store) bury(ctx context.Context, to *quorum.Writer, removals *tombstones.Removals, tombstone *manifest.Manifest) error {
+	if err := to.Flush(ctx); err != nil {
 		return fmt.Errorf("%s: %w", tombstone.Name, err)
 	}
 	written := []*manifest.Manifest{tombstone}
-	if err := s.settle(ctx, written); err != nil {
+	if err := s.settle(ctx, to, written); err != nil {
 		return err
 	}
-	if err := s.stay(ctx, removals, written); err != nil {
+	if err := s.stay(ctx, to, removals, written); err != nil {
 		return err
 	}
 	return s.recordMarks(ctx, written)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/workers"
@@ -26,13 +27,13 @@ const settleTries = 5
 // locations may leave the newer version at fewer than a quorum. Whoever wrote
 // looks afterwards, and so the last to arrive sees what it has done, and writes
 // the newest version again.
-func (s *Store) settle(ctx context.Context, written []*manifest.Manifest) error {
+func (s *Store) settle(ctx context.Context, to *quorum.Writer, written []*manifest.Manifest) error {
 	for range settleTries {
-		again, err := s.reassert(ctx, written)
+		again, err := s.reassert(ctx, to, written)
 		if err != nil || len(again) == 0 {
 			return err
 		}
-		if err := s.set.Flush(ctx); err != nil {
+		if err := to.Flush(ctx); err != nil {
 			return err
 		}
 		written = again
@@ -42,7 +43,7 @@ func (s *Store) settle(ctx context.Context, written []*manifest.Manifest) error 
 
 // reassert writes the newest versions that have fewer copies than a quorum to all
 // locations, and returns the manifests that this happened to.
-func (s *Store) reassert(ctx context.Context, written []*manifest.Manifest) (again []*manifest.Manifest, err error) {
+func (s *Store) reassert(ctx context.Context, to *quorum.Writer, written []*manifest.Manifest) (again []*manifest.Manifest, err error) {
 	var mu sync.Mutex
 	err = workers.Each(ctx, s.atOnce(), written, func(ctx context.Context, m *manifest.Manifest) error {
 		var err error
@@ -54,9 +55,9 @@ func (s *Store) reassert(ctx context.Context, written []*manifest.Manifest) (aga
 			again = append(again, m)
 			mu.Unlock()
 			if older(found.Manifest, m) {
-				err = s.write(ctx, m)
+				err = s.write(ctx, to, m)
 			} else {
-				err = s.set.Put(ctx, s.manifests.BlobName(m.Name), found.Blob)
+				err = to.Put(ctx, s.manifests.BlobName(m.Name), found.Blob)
 			}
 		})
 		if err != nil {

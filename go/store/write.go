@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/grace"
 	"powercloud.unidatum.com/go/store/lost"
@@ -85,7 +86,7 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	w := &writer{store: s, buffers: s.buffers.share(), listed: listed, lost: lost, progress: progress, stored: stored,
+	w := &writer{store: s, to: s.set.NewWriter(), buffers: s.buffers.share(), listed: listed, lost: lost, progress: progress, stored: stored,
 		jobs: make(chan job), batches: make(chan *batch)}
 	group.Go(func() error { return w.handOut(ctx, sources) })
 	// Those beyond the number of buffers are for small objects.
@@ -102,7 +103,9 @@ func (s *Store) PutAll(ctx context.Context, sources iter.Seq[Source], progress P
 // writer is one PutAll at work: a goroutine hands out the sources, several read,
 // seal and store them, and one commits batches of objects whose chunks are stored.
 type writer struct {
-	store   *Store
+	store *Store
+	// to is what all of it is written to the locations by.
+	to      *quorum.Writer
 	buffers *share
 	// listed are the chunks not to count on, as of before the work began.
 	listed   *grace.Listing
@@ -209,7 +212,7 @@ func (w *writer) storeChunk(ctx context.Context, p *pending, index int, buffer *
 // if what they have was found to be corrupt.
 func (w *writer) putChunk(ctx context.Context, name blob.Name, sealed []byte) error {
 	if w.lost[name.ID] {
-		return w.store.set.Put(ctx, name, sealed)
+		return w.to.Put(ctx, name, sealed)
 	}
-	return w.store.set.PutMissing(ctx, name, sealed)
+	return w.to.PutMissing(ctx, name, sealed)
 }

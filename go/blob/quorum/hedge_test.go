@@ -30,7 +30,7 @@ func TestGetHedges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := set.Put(t.Context(), name, []byte("data")); err != nil {
+		if err := set.NewWriter().Put(t.Context(), name, []byte("data")); err != nil {
 			t.Fatal(err)
 		}
 		at[0].Stall(blobtest.Get)
@@ -191,7 +191,7 @@ func TestWritesAvoidWhatIsDown(t *testing.T) {
 		set, at := three(t, 0)
 		at[1].Fail(blobtest.Put, nil)
 		at[2].Fail(blobtest.Put, nil)
-		put := func() error { return set.Put(t.Context(), name, []byte("data")) }
+		put := func() error { return set.NewWriter().Put(t.Context(), name, []byte("data")) }
 		for range 3 {
 			expectError(t, put(), "1/3 backends succeeded, need 2: ./b: the location is down; ./c: the location is down")
 		}
@@ -246,7 +246,7 @@ func TestListEachHedged(t *testing.T) {
 			if c.hedged {
 				set.Hedge()
 			}
-			if err := set.Put(t.Context(), name, []byte("data")); err != nil {
+			if err := set.NewWriter().Put(t.Context(), name, []byte("data")); err != nil {
 				t.Fatal(err)
 			}
 			for _, i := range c.stalled {

@@ -15,7 +15,6 @@ import (
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/background"
-	"powercloud.unidatum.com/go/blob/ledger"
 	"powercloud.unidatum.com/go/blob/pace"
 	"powercloud.unidatum.com/go/blob/pool"
 )
@@ -42,7 +41,6 @@ type Set struct {
 	mu sync.Mutex
 	// missed holds, by location, the first error of a write that it missed.
 	missed []error
-	writes ledger.Ledger
 	// corrupt marks the locations of which a read had to pass over a corrupt copy.
 	corrupt []bool
 }

@@ -65,9 +65,10 @@ func TestNew(t *testing.T) {
 func TestPut(t *testing.T) {
 	for _, missing := range []bool{false, true} {
 		set, at := three(t, 0)
-		put := set.Put
+		writer := set.NewWriter()
+		put := writer.Put
 		if missing {
-			put = set.PutMissing
+			put = writer.PutMissing
 		}
 		if err := put(t.Context(), name, []byte("data")); err != nil {
 			t.Fatal(err)
@@ -101,10 +102,11 @@ func TestPut(t *testing.T) {
 
 func TestPutMissingWritesOnlyWhatIsMissing(t *testing.T) {
 	set, at := three(t, 3)
+	writer := set.NewWriter()
 	if err := errors.Join(at[0].Put(t.Context(), name, []byte("data")), at[1].Put(t.Context(), name, []byte("dat"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := set.PutMissing(t.Context(), name, []byte("data")); err != nil {
+	if err := writer.PutMissing(t.Context(), name, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
 	if a, b, c := at[0].Calls(blobtest.Put), at[1].Calls(blobtest.Put), at[2].Calls(blobtest.Put); a != 1 || b != 2 || c != 1 {
@@ -120,7 +122,7 @@ func TestWaitsForAll(t *testing.T) {
 		at[2].Stall(blobtest.All)
 		returned := false
 		go func() {
-			if err := set.Put(context.Background(), name, []byte("data")); err != nil {
+			if err := set.NewWriter().Put(context.Background(), name, []byte("data")); err != nil {
 				t.Error(err)
 			}
 			returned = true
@@ -140,13 +142,14 @@ func TestWaitsForAll(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, at := three(t, 0)
+		writer := set.NewWriter()
 		at[0].Stall(blobtest.All)
 		at[1].Stall(blobtest.All)
 		ctx, cancel := context.WithCancel(context.Background())
 		var errs []error
 		go func() {
 			getErr := set.Get(ctx, name, limit, accept)
-			errs = []error{set.Put(ctx, name, nil), set.PutMissing(ctx, name, nil), set.Flush(ctx), getErr}
+			errs = []error{writer.Put(ctx, name, nil), writer.PutMissing(ctx, name, nil), writer.Flush(ctx), getErr}
 		}()
 		synctest.Wait()
 		cancel()
@@ -170,7 +173,7 @@ func TestGet(t *testing.T) {
 	if err := set.Get(t.Context(), name, limit, accept); err != blob.ErrNotFound {
 		t.Errorf("Get of an absent blob: %v", err)
 	}
-	if err := set.Put(t.Context(), name, []byte("data")); err != nil {
+	if err := set.NewWriter().Put(t.Context(), name, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
 	get := func() error {
@@ -211,7 +214,7 @@ func TestGet(t *testing.T) {
 // a blob.
 func TestGetVerifyNotFound(t *testing.T) {
 	set, _ := three(t, 0)
-	if err := set.Put(t.Context(), name, nil); err != nil {
+	if err := set.NewWriter().Put(t.Context(), name, nil); err != nil {
 		t.Fatal(err)
 	}
 	err := set.Get(t.Context(), name, limit, func([]byte) error { return blob.ErrNotFound })
@@ -223,7 +226,7 @@ func TestGetVerifyNotFound(t *testing.T) {
 
 func TestGetTriesFailedLocationsLast(t *testing.T) {
 	set, at := three(t, 0)
-	if err := set.Put(t.Context(), name, []byte("data")); err != nil {
+	if err := set.NewWriter().Put(t.Context(), name, []byte("data")); err != nil {
 		t.Fatal(err)
 	}
 	get := func() {
@@ -288,27 +291,29 @@ func TestLacking(t *testing.T) {
 
 func TestFlush(t *testing.T) {
 	set, at := three(t, 0)
-	if err := set.Flush(t.Context()); err != nil {
+	writer := set.NewWriter()
+	if err := writer.Flush(t.Context()); err != nil {
 		t.Errorf("Flush of nothing: %v", err)
 	}
-	if err := set.Put(t.Context(), name, nil); err != nil {
+	if err := writer.Put(t.Context(), name, nil); err != nil {
 		t.Fatal(err)
 	}
 	at[0].Fail(blobtest.Flush, nil)
-	if err := set.Flush(t.Context()); err != nil {
+	if err := writer.Flush(t.Context()); err != nil {
 		t.Errorf("Flush at two of three: %v", err)
 	}
 	at[1].Fail(blobtest.Flush, nil)
-	expectError(t, set.Flush(t.Context()), "1/3 backends succeeded, need 2: ./a: the location is down; ./b: the location is down")
+	expectError(t, writer.Flush(t.Context()), "1/3 backends succeeded, need 2: ./a: the location is down; ./b: the location is down")
 }
 
 // TestFlushCountsByBlob: a blob that only ./b and ./c took isn't durable at two
 // locations when ./a and ./b flush.
 func TestFlushCountsByBlob(t *testing.T) {
 	set, at := three(t, 0)
+	writer := set.NewWriter()
 	put := func(n int) {
 		t.Helper()
-		if err := set.Put(t.Context(), blobtest.Name(blob.KindChunk, n), nil); err != nil {
+		if err := writer.Put(t.Context(), blobtest.Name(blob.KindChunk, n), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -319,16 +324,16 @@ func TestFlushCountsByBlob(t *testing.T) {
 	put(3)
 	at[2].Fail(blobtest.Flush, errors.New("input/output error"))
 	for range 2 {
-		expectError(t, set.Flush(t.Context()), "1/3 backends succeeded, need 2: ./a: the location is down; ./c: input/output error")
+		expectError(t, writer.Flush(t.Context()), "1/3 backends succeeded, need 2: ./a: the location is down; ./c: input/output error")
 	}
 	at[2].Heal()
-	if err := set.Flush(t.Context()); err != nil {
+	if err := writer.Flush(t.Context()); err != nil {
 		t.Errorf("Flush at all: %v", err)
 	}
 	// What has been flushed once is settled.
 	put(4)
 	at[2].Fail(blobtest.Flush, nil)
-	if err := set.Flush(t.Context()); err != nil {
+	if err := writer.Flush(t.Context()); err != nil {
 		t.Errorf("Flush of a blob that all took, at two: %v", err)
 	}
 }
@@ -337,13 +342,14 @@ func TestFlushCountsByBlob(t *testing.T) {
 func TestFlushDoesNotSettleWhatCameLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, at := three(t, 0)
+		writer := set.NewWriter()
 		ctx := context.Background()
 		at[1].Stall(blobtest.Flush)
 		var flushErr error
-		go func() { flushErr = set.Flush(ctx) }()
+		go func() { flushErr = writer.Flush(ctx) }()
 		synctest.Wait()
 		at[0].Fail(blobtest.Put, nil)
-		if err := set.Put(ctx, name, nil); err != nil {
+		if err := writer.Put(ctx, name, nil); err != nil {
 			t.Error(err)
 		}
 		at[1].Heal()
@@ -353,7 +359,7 @@ func TestFlushDoesNotSettleWhatCameLater(t *testing.T) {
 			t.Error(flushErr)
 		}
 		at[2].Fail(blobtest.Flush, nil)
-		if err := set.Flush(ctx); err == nil {
+		if err := writer.Flush(ctx); err == nil {
 			t.Error("a blob at ./b and ./c passes for flushed at ./a and ./b")
 		}
 	})
@@ -397,7 +403,7 @@ func TestCorrupt(t *testing.T) {
 		want  string
 	}{
 		"all good": {func(set *quorum.Set, _ []*blobtest.Faulty) {
-			if err := set.Put(t.Context(), name, []byte("data")); err != nil {
+			if err := set.NewWriter().Put(t.Context(), name, []byte("data")); err != nil {
 				t.Fatal(err)
 			}
 		}, ""},

@@ -29,7 +29,7 @@ func newCoded(t *testing.T) *coded {
 	t.Helper()
 	c := &coded{storetest.New(t, 4), t}
 	set := c.set()
-	if err := set.Put(t.Context(), blob.Header(), c.Cluster.Header); err != nil {
+	if err := set.NewWriter().Put(t.Context(), blob.Header(), c.Cluster.Header); err != nil {
 		t.Fatal(err)
 	}
 	s, err := store.New(set, c.Cluster.Root(t), store.Options{})

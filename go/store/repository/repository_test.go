@@ -142,7 +142,7 @@ func TestForeignLocationIsLeftAlone(t *testing.T) {
 	b.Init()
 	b.WriteHeader(2, keystest.Second(t).Header)
 	repo := b.Unlock()
-	if err := repo.Set.Put(context.Background(), blob.Name{Kind: blob.KindChunk}, []byte("x")); err != nil {
+	if err := repo.Set.NewWriter().Put(context.Background(), blob.Name{Kind: blob.KindChunk}, []byte("x")); err != nil {
 		t.Errorf("two of three locations are not a quorum: %v", err)
 	}
 	if n := len(b.Blobs(2, blob.KindChunk)); n != 0 {
