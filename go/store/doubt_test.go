@@ -74,3 +74,26 @@ func TestTombstoneThatMayBeOldIsWarnedOf(t *testing.T) {
 		t.Errorf("warned %q, want one line", *warnings)
 	}
 }
+
+// TestLargerQuorumDoesNotMakeReadsCareless: others write with a majority, whatever this
+// command's quorum is.
+func TestLargerQuorumDoesNotMakeReadsCareless(t *testing.T) {
+	b, warnings := behind(t)
+	b.Quorum = 3
+	s, faulty := openHooked(b, nil)
+	faulty[0].Fail(blobtest.All, nil)
+	storetest.WantContent(t, s, "x", []byte("new"))
+	if _, err := s.List(context.Background(), ""); err != nil {
+		t.Errorf("with two of three: %v", err)
+	}
+	if len(*warnings) != 1 || !strings.Contains((*warnings)[0], "can't be listed") {
+		t.Errorf("warned %q, want what can't be listed", *warnings)
+	}
+	faulty[1].Fail(blobtest.All, nil)
+	storetest.WantContent(t, s, "x", []byte("old"))
+	if len(*warnings) != 2 || !strings.Contains((*warnings)[1], "only 1 of 3 locations could be read") {
+		t.Errorf("warned %q, want that there may be newer versions", *warnings)
+	}
+	_, err := s.List(context.Background(), "")
+	storetest.WantError(t, err, nil, "objects may be missing from the list", "location-1")
+}

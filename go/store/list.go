@@ -167,9 +167,8 @@ func (s *Store) enoughListed(failures []error) error {
 		}
 		failed++
 		location := s.set.Locations()[i]
-		// An acknowledged object is at a quorum of locations: fewer than
-		// that can't hide one.
-		if failed >= s.set.Quorum() {
+		// Fewer locations than an acknowledged object is at can't hide one.
+		if failed >= s.set.Acknowledged() {
 			return fmt.Errorf("objects may be missing from the list, as %s can't be listed: %w", location, err)
 		}
 		s.options.Warn(fmt.Sprintf("%s can't be listed: %v", location, err))

@@ -314,3 +314,10 @@ func (f *Faulty) RemoveTemporary(ctx context.Context, name string) error {
 	}
 	return nil
 }
+
+// Far is a location that is far away: many calls of it are worth having under way at
+// once; see blob.Concurrent.
+type Far struct{ blob.Location }
+
+// Concurrency returns 16.
+func (Far) Concurrency() int { return 16 }

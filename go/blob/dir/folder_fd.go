@@ -161,8 +161,8 @@ func (f *fdFolder) names(fn func([]string) error) error {
 // have the same time: many ticks of the clock that a kernel takes it from, and
 // where the file system counts in whole seconds, some of these.
 const (
-	settled        = 100 * time.Millisecond
-	settledSeconds = 3 * time.Second
+	settled       = 100 * time.Millisecond
+	settledCoarse = 3 * time.Second
 )
 
 func (f *fdFolder) mark(now time.Time) (string, error) {
@@ -175,7 +175,7 @@ func (f *fdFolder) mark(now time.Time) (string, error) {
 	changed := time.Unix(st.Ctim.Unix())
 	wait := settled
 	if changed.Nanosecond() == 0 {
-		wait = settledSeconds
+		wait = settledCoarse
 	}
 	if now.Sub(changed) < wait || st.Nlink == 0 || !exactTimes(f.fd) {
 		return "", nil

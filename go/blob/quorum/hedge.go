@@ -23,7 +23,7 @@ func (s *Set) getMost(ctx context.Context, name blob.Name, limit int64, accept f
 		waiting[i] = true
 		go func() { arrived <- numbered{i, s.getOne(ctx, i, name, limit, accept)} }()
 	}
-	most := &answers{total: len(s.locations), quorum: s.quorum}
+	most := &answers{total: len(s.locations), acknowledged: s.Acknowledged()}
 	timer := time.NewTimer(s.patience(name, waiting))
 	defer timer.Stop()
 	late := s.allLate(waiting)
@@ -78,8 +78,8 @@ func (s *Set) allLate(waiting map[int]bool) bool {
 
 // answers counts what locations answered about a blob.
 type answers struct {
-	total, quorum, definite int
-	found                   bool
+	total, acknowledged, definite int
+	found                         bool
 }
 
 func (a *answers) add(err error) {
@@ -90,6 +90,6 @@ func (a *answers) add(err error) {
 }
 
 // enough reports whether the others can be done without: there is a copy, and so
-// many have answered that a quorum can't be among the others. That there is none,
-// only all together can say.
-func (a *answers) enough() bool { return a.found && a.total-a.definite < a.quorum }
+// many have answered that all which took an acknowledged write can't be among the
+// others. That there is none, only all together can say.
+func (a *answers) enough() bool { return a.found && a.total-a.definite < a.acknowledged }

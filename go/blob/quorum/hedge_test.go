@@ -112,7 +112,8 @@ func TestGetEachHedged(t *testing.T) {
 		"two of three stall":         {true, []int{1, 2}, []int{0}, 0, true},
 		"the only copy may be there": {true, []int{2}, nil, 0, true},
 		"a write needs one":          {true, []int{2}, []int{0, 1}, 1, true},
-		"a write needs all":          {true, []int{1, 2}, []int{0}, 3, false},
+		"a write needs all":          {true, []int{2}, []int{0}, 3, false},
+		"others' writes need two":    {true, []int{1, 2}, []int{0}, 3, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			set, at := three(t, c.quorum)
@@ -238,7 +239,8 @@ func TestListEachHedged(t *testing.T) {
 		"one of three":      {true, []int{1}, 0, false},
 		"two of three":      {true, []int{1, 2}, 0, true},
 		"a write needs one": {true, []int{1}, 1, true},
-		"a write needs all": {true, []int{0, 2}, 3, false},
+		"a write needs all": {true, []int{2}, 3, false},
+		"others' need two":  {true, []int{0, 2}, 3, true},
 		"nothing stalls":    {true, nil, 0, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -284,7 +286,7 @@ func TestListEachHedged(t *testing.T) {
 				}
 			}
 			want := len(c.stalled)
-			if c.waits && c.quorum == 0 && c.hedged {
+			if c.waits && c.quorum != 1 && c.hedged {
 				want = 1 // Not both can be done without.
 			} else if c.waits {
 				want = 0

@@ -44,7 +44,7 @@ type Group struct {
 // by their index, are not asked and count as failed; failed may be nil.
 //
 // If the set is hedged, a location that goes on with nothing for a while fails with
-// pace.ErrLate, as long as the others between them have what a quorum took.
+// pace.ErrLate, as long as the others between them have what was acknowledged.
 //
 // The errors returned are those of the locations, in their order. The last result
 // is fn's error, which ends the listing, or ctx's.
@@ -126,7 +126,7 @@ func (s *Set) ListChanged(ctx context.Context, kind blob.Kind, failed []error, k
 // large bucket takes a while.
 const listPatience = 4 * pace.MostPatience
 
-// dispensable reports whether what a quorum took is at the locations other than the
+// dispensable reports whether what was acknowledged is at the locations other than the
 // one with index i that have not failed.
 func (s *Set) dispensable(lists []*list, i int) bool {
 	without := 1
@@ -135,7 +135,7 @@ func (s *Set) dispensable(lists []*list, i int) bool {
 			without++
 		}
 	}
-	return without < s.quorum
+	return without < s.Acknowledged()
 }
 
 // list is one location's listing under way.

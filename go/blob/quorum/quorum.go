@@ -80,7 +80,8 @@ func New(locations []blob.Location, quorum int) (*Set, error) {
 }
 
 // Hedge has GetEach do without locations that stall, once so many have answered
-// that the newest version of what a majority took is among the answers. It is for
+// that the newest version of what was acknowledged is among the answers; see
+// Acknowledged. It is for
 // those who read an object or write one, not for those who compare locations. It is
 // called before the set is used.
 func (s *Set) Hedge() { s.hedged = true }
@@ -106,6 +107,17 @@ func (s *Set) Concurrency() int {
 
 // Quorum returns how many locations must accept a write.
 func (s *Set) Quorum() int { return s.quorum }
+
+// Acknowledged returns at how many locations a reader takes it that what any command
+// wrote is, if it was acknowledged: it is the set's own quorum, but no more than the
+// majority that is every other command's unless it is told something else. So a larger
+// quorum makes writes of this command safer and its reads no less careful.
+//
+// What another command was told can't be seen. A write with a quorum below a majority
+// may be at so few locations that readers don't see it while these don't answer, and
+// aren't warned: until a repair, whoever must see it reads with the same quorum. Such a
+// reader waits for as many locations, and is warned of as few that fail.
+func (s *Set) Acknowledged() int { return min(s.quorum, len(s.locations)/2+1) }
 
 // Close waits for what locations are still being asked, though nobody needs the
 // answer any more, and has them finish what they go on with behind the calls that

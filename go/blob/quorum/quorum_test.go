@@ -366,7 +366,7 @@ func TestFlushDoesNotSettleWhatCameLater(t *testing.T) {
 }
 
 func TestDoubt(t *testing.T) {
-	for q, enough := range []int{1: 2, 2: 1, 3: 0} {
+	for q, enough := range []int{1: 2, 2: 1, 3: 1} {
 		if q == 0 {
 			continue
 		}

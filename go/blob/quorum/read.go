@@ -299,10 +299,10 @@ func (s *Set) Lacking(ctx context.Context, name blob.Name, size int64) int {
 
 // Doubt says why what the set's locations hold may not be the newest, when those
 // given could not be read; or nothing, when the others are enough. A write that
-// succeeded is at a quorum of locations: so many of them can't all be among the
-// ones that were not read.
+// succeeded is at as many locations as Acknowledged tells: so many of them can't all be
+// among the ones that were not read.
 func (s *Set) Doubt(unread []Failure) string {
-	if len(unread) < s.quorum {
+	if len(unread) < s.Acknowledged() {
 		return ""
 	}
 	total := len(s.locations)

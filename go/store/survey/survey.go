@@ -243,7 +243,7 @@ func (v *Surveyor) Invented(name blob.Name, result newest.Result) bool {
 		}
 	}
 	n := len(result.Copies)
-	return absent > n-min(v.Set.Quorum(), n/2+1) && absent < n
+	return absent > n-v.Set.Acknowledged() && absent < n
 }
 
 func (v *Surveyor) expect(n int64) {
