@@ -52,7 +52,11 @@ func (s *Scanner) Manifests(ctx context.Context, failed []error, expect func(int
 	group.Go(func() error {
 		defer close(w.jobs)
 		var err error
-		errs, err = s.Set.ListChanged(groupCtx, blob.KindManifest, failed, w.unchanged, func(listed quorum.Group) error {
+		var known quorum.Known
+		if s.Catalog != nil {
+			known = w.unchanged
+		}
+		errs, err = s.Set.ListChanged(groupCtx, blob.KindManifest, failed, known, func(listed quorum.Group) error {
 			return w.handOut(groupCtx, listed, expect)
 		})
 		return err
@@ -110,9 +114,6 @@ type listed struct {
 
 // unchanged tells a listing what it needn't list; see quorum.Known.
 func (w *work) unchanged(location int, first byte, mark string) bool {
-	if w.Catalog == nil {
-		return false
-	}
 	return w.shards.load(w.Catalog, first).Unchanged(w.keys[location], mark)
 }
 
