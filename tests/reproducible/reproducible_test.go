@@ -46,7 +46,7 @@ func TestSecondBuild(t *testing.T) {
 	}
 
 	outputBase := filepath.Join(scratch, "output-base")
-	build(t, workspace, outputBase, os.Getenv("LABEL"), "Go(CompilePkg|Link|Stdlib)")
+	build(t, workspace, outputBase, os.Getenv("LABEL"), "Go(CompilePkg|CompilePkgExternal|Link|Stdlib)")
 	second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", program))
 	if err != nil {
 		t.Fatal(err)
