@@ -18,6 +18,9 @@ type plan struct {
 	answers int
 	// patient has parts waited for that don't answer, however long it takes.
 	patient bool
+	// take, unless it is nil, is offered what was gathered before any shard is
+	// compared with its sum, once, and reports whether the reader takes the version.
+	take func(*tally, *version) bool
 }
 
 // planFor returns the plan of a read that may end early.
@@ -188,8 +191,8 @@ func (r *reading) release() {
 }
 
 // settled reports whether the plan is fulfilled: enough parts answered, enough of
-// them have the newest version that any has, and their shards are intact. It is
-// when all were asked.
+// them have the newest version that any has, and it is taken or their shards are
+// intact. It is when all were asked.
 func (r *reading) settled() bool {
 	if r.asked == len(r.order) && len(r.waiting) == 0 {
 		return true
@@ -197,6 +200,12 @@ func (r *reading) settled() bool {
 	v := r.t.newest()
 	if v == nil || v.count < r.plan.agree || r.t.definite() < r.plan.answers {
 		return false
+	}
+	if take := r.plan.take; take != nil {
+		r.plan.take = nil
+		if take(r.t, v) {
+			return true
+		}
 	}
 	r.t.check(v)
 	return v.count >= r.plan.agree

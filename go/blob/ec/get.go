@@ -49,10 +49,27 @@ func (l *Location) readAlone(ctx context.Context, name blob.Name, buf []byte, li
 func (l *Location) read(ctx context.Context, name blob.Name, buf []byte, limit int64, accept func([]byte) error) (data []byte, again bool, err error) {
 	offered := map[versionID]bool{}
 	var refusal error
-	for _, p := range []plan{l.planFor(name.Kind), l.everything()} {
+	taken := false
+	first := l.planFor(name.Kind)
+	if accept != nil && name.Kind == blob.KindChunk {
+		// A chunk that its reader authenticates needs no sums. They are for telling
+		// which shard is to blame when it doesn't.
+		first.take = func(t *tally, v *version) bool {
+			data, err = l.offer(t, v, buf, limit, accept)
+			if taken = err == nil; taken {
+				l.mendBehind(ctx, t, v) // which compares what it makes with its sum
+			}
+			return taken
+		}
+	}
+	for _, p := range []plan{first, l.everything()} {
 		t, release, err := l.gather(ctx, name, limit, p)
 		if err != nil {
 			return nil, false, err
+		}
+		if taken {
+			release()
+			return data, false, nil
 		}
 		found := t.candidates()
 		if len(found) > 0 {

@@ -175,6 +175,20 @@ func TestEverySubsetOfPartsLies(t *testing.T) {
 					case !enough && (err == nil && !bytes.Equal(got, content) || errors.Is(err, blob.ErrNotFound) && len(liars) > l.data):
 						t.Errorf("%s at %v: %s is %q, %v", what, liars, name, got, err)
 					}
+					offers := 0
+					got, err = b.GetAccepted(blob.ReadOnly(t.Context()), name, nil, limit, func(data []byte) error {
+						if offers++; !bytes.Equal(data, content) {
+							clear(data)
+							return errors.New("it is something else")
+						}
+						return nil
+					})
+					if enough && err != nil || err == nil && !bytes.Equal(got, content) {
+						t.Errorf("%s at %v: for a reader that can tell, %s is %q, %v", what, liars, name, got, err)
+					}
+					if len(liars) == 0 && offers != 1 {
+						t.Errorf("%s, which nobody altered, was offered %d times", name, offers)
+					}
 				}
 			})
 		}
