@@ -2,13 +2,14 @@ package blob
 
 import "context"
 
-// Chooser is what a Location also implements when it puts a blob together from
-// several answers, which may disagree, and can't always tell which to believe.
+// Chooser is what a Location also implements when its first answer needn't be the
+// last word: when it puts a blob together from several, which may disagree, or when
+// one can have been altered on the way.
 type Chooser interface {
 	// GetAccepted is Get for a reader that can tell whether a blob is authentic.
 	// It offers what may be the blob, the most credible first, until accept
-	// returns nil, and otherwise returns accept's first error. accept may change
-	// the bytes in place.
+	// returns nil, and otherwise returns one of accept's errors, or why another
+	// answer could not be had. accept may change the bytes in place.
 	GetAccepted(ctx context.Context, name Name, buf []byte, limit int64, accept func([]byte) error) ([]byte, error)
 }
 

@@ -123,11 +123,13 @@ func (r *reading) get(ctx context.Context, i int, use func([]byte) error) answer
 	memory := r.set.memory.Take(int(r.limit))
 	defer r.set.memory.Give(memory)
 	_, a.err = blob.GetAccepted(ctx, r.set.locations[i], r.name, memory, r.limit, func(data []byte) error {
-		err := use(data)
-		a.refused = err != nil
-		return err
+		if err := use(data); err != nil {
+			return refusal{err}
+		}
+		return nil
 	})
 	a.took = time.Since(start)
+	a.refused = errors.As(a.err, &refusal{})
 	return a
 }
 

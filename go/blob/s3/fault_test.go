@@ -325,3 +325,58 @@ func TestCreateAtServiceWithoutConditions(t *testing.T) {
 		}
 	}
 }
+
+// TestReaderThatCanTell: a blob that its reader authenticates is read without a
+// checksum. One that was altered is read again with it, which tells what was altered
+// on the way from what the bucket has.
+func TestReaderThatCanTell(t *testing.T) {
+	r := newRig(t, s3server.Start(t))
+	notAuthentic := errors.New("it is not authentic")
+	get := func(want []byte) ([]byte, error) {
+		return r.GetAccepted(t.Context(), r.name, make([]byte, 0, limit), limit, func(data []byte) error {
+			if !bytes.Equal(data, want) {
+				clear(data)
+				return notAuthentic
+			}
+			return nil
+		})
+	}
+	modes := func() string {
+		var modes []string
+		for _, request := range r.proxy.Requests(s3proxy.Gets) {
+			modes = append(modes, "["+request.Header.Get("X-Amz-Checksum-Mode")+"]")
+		}
+		r.proxy.Forget()
+		return strings.Join(modes, " ")
+	}
+	if got, err := get(r.data); err != nil || !bytes.Equal(got, r.data) {
+		t.Errorf("GetAccepted returns %d bytes, %v", len(got), err)
+	}
+	if got := modes(); got != "[]" {
+		t.Errorf("for an authentic blob, checksums were asked for like this: %s", got)
+	}
+
+	r.proxy.Inject(s3proxy.Gets, 2, s3proxy.Corrupt)
+	if got, err := get(r.data); err != nil || !bytes.Equal(got, r.data) {
+		t.Errorf("altered on the way twice, GetAccepted returns %d bytes, %v", len(got), err)
+	}
+	if got := modes(); got != "[] [ENABLED] [ENABLED]" {
+		t.Errorf("for a blob altered on the way, checksums were asked for like this: %s", got)
+	}
+
+	r.proxy.Inject(s3proxy.Gets, -1, s3proxy.Corrupt)
+	if _, err := get(r.data); err == nil || errors.Is(err, notAuthentic) || !strings.Contains(err.Error(), "checksum did not match") {
+		t.Errorf("altered on the way again and again: %v", err)
+	}
+	r.proxy.Heal()
+
+	if _, err := get([]byte("something else")); !errors.Is(err, notAuthentic) {
+		t.Errorf("a blob that isn't authentic: %v", err)
+	}
+	if err := r.Delete(t.Context(), r.name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(r.data); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("a blob that isn't there: %v", err)
+	}
+}

@@ -68,6 +68,7 @@ type Location struct {
 
 var (
 	_ blob.Location   = (*Location)(nil)
+	_ blob.Chooser    = (*Location)(nil)
 	_ blob.Creator    = (*Location)(nil)
 	_ blob.Completer  = (*Location)(nil)
 	_ blob.Concurrent = (*Location)(nil)
@@ -214,13 +215,38 @@ func (l *Location) putInput(name blob.Name, data []byte) *s3.PutObjectInput {
 	}
 }
 
-// Get reads a blob; see blob.Location.
-func (l *Location) Get(ctx context.Context, name blob.Name, buf []byte, limit int64) (data []byte, err error) {
+// Get reads a blob; see blob.Location. What was altered on the way is read again.
+func (l *Location) Get(ctx context.Context, name blob.Name, buf []byte, limit int64) ([]byte, error) {
+	return l.getTrying(ctx, name, buf, limit, l.checksums.Load)
+}
+
+// GetAccepted reads a blob that its reader can authenticate; see blob.Chooser. A
+// checksum takes as long to compute as the reader takes to decrypt. So the service is
+// asked for one only when a blob isn't authentic: it may have been altered on the way.
+func (l *Location) GetAccepted(ctx context.Context, name blob.Name, buf []byte, limit int64, accept func([]byte) error) ([]byte, error) {
+	data, err := l.getTrying(ctx, name, buf, limit, func() bool { return false })
+	if err != nil {
+		return nil, err
+	}
+	if accept(data) == nil {
+		return data, nil
+	}
+	if data, err = l.Get(ctx, name, buf, limit); err != nil {
+		return nil, err
+	}
+	if err := accept(data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// getTrying reads a blob. checksum says before each try whether to ask for a checksum.
+func (l *Location) getTrying(ctx context.Context, name blob.Name, buf []byte, limit int64, checksum func() bool) (data []byte, err error) {
 	if err := blob.CheckCall(ctx, name); err != nil {
 		return nil, err
 	}
 	err = l.try(ctx, kindGet, wantObject, func(x *exchange) error {
-		asked := l.checksums.Load()
+		asked := checksum()
 		data, err = l.get(ctx, x, name, buf, limit, asked)
 		if asked && err != nil && x.refusesHeader() {
 			l.checksums.Store(false)
