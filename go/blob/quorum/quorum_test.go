@@ -439,3 +439,39 @@ func TestCorrupt(t *testing.T) {
 		}
 	}
 }
+
+// lost is a location whose first answer is altered on the way, and which can't be
+// reached for another.
+type lost struct{ *blobtest.Faulty }
+
+func (l lost) GetAccepted(_ context.Context, _ blob.Name, _ []byte, _ int64, accept func([]byte) error) ([]byte, error) {
+	if err := accept([]byte("altered on the way")); err == nil {
+		panic("what was altered was accepted")
+	}
+	return nil, blobtest.ErrFault
+}
+
+// TestAlteredOnTheWay: what a location has isn't known from an answer that was altered
+// on the way.
+func TestAlteredOnTheWay(t *testing.T) {
+	good := blobtest.NewMemory("./b")
+	set, err := quorum.New([]blob.Location{lost{blobtest.NewFaulty(blobtest.NewMemory("./a"))}, good}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := blobtest.Name(blob.KindChunk, 1)
+	if err := good.Put(t.Context(), name, []byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	err = set.Get(t.Context(), name, limit, func(data []byte) error {
+		if string(data) != "data" {
+			asked = true
+			return errors.New("altered")
+		}
+		return nil
+	})
+	if err != nil || !asked || len(set.Corrupt()) != 0 {
+		t.Errorf("Get: %v; asked %v; corrupt copies are noted at %v", err, asked, set.Corrupt())
+	}
+}
