@@ -13,15 +13,42 @@ import (
 	"powercloud.unidatum.com/go/store/survey"
 )
 
-// withBuffer runs a step with one of the work's buffers, several at once.
-func (w *work) withBuffer(ctx context.Context, group *errgroup.Group, step func(buffer []byte) error) error {
+const (
+	// smallBlob is the size up to which the blob of a chunk counts as small, in bytes.
+	smallBlob = 64 << 10
+	// smallAtOnce bounds how many small ones are read at once, as many as each location
+	// that is far away can take: 16 MiB of memory.
+	smallAtOnce = 256
+)
+
+// buffers is a bounded supply of memory for blobs of at most some size.
+type buffers struct {
+	size int
+	free chan []byte
+}
+
+// newBuffers returns a supply of n buffers, made when they are first needed.
+func newBuffers(n, size int) *buffers {
+	b := &buffers{size: size, free: make(chan []byte, n)}
+	for range n {
+		b.free <- nil
+	}
+	return b
+}
+
+// withBuffer runs a step with a buffer for the blob of a chunk, several at once.
+func (w *work) withBuffer(ctx context.Context, group *errgroup.Group, c *survey.Chunk, step func(buffer []byte) error) error {
+	from := w.large
+	if c.Size() <= smallBlob {
+		from = w.small
+	}
 	select {
-	case buffer := <-w.buffers:
+	case buffer := <-from.free:
 		group.Go(func() error {
 			if buffer == nil {
-				buffer = make([]byte, chunk.MaxBlob)
+				buffer = make([]byte, from.size)
 			}
-			defer func() { w.buffers <- buffer }()
+			defer func() { from.free <- buffer }()
 			return step(buffer)
 		})
 		return nil
@@ -53,7 +80,7 @@ func (w *work) verify(ctx context.Context) error {
 			if !present.Has(i) {
 				continue
 			}
-			err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
+			err := w.withBuffer(groupCtx, group, c, func(buffer []byte) error {
 				_, state, err := w.readCopy(groupCtx, location, name, c, buffer)
 				if groupCtx.Err() != nil {
 					return groupCtx.Err()
@@ -134,7 +161,7 @@ func (w *work) repairChunks(ctx context.Context) error {
 		}
 		w.expect(int64(c.Size()))
 		name := blob.Name{Kind: blob.KindChunk, ID: key}
-		err := w.withBuffer(groupCtx, group, func(buffer []byte) error {
+		err := w.withBuffer(groupCtx, group, c, func(buffer []byte) error {
 			defer w.done(int64(c.Size()))
 			return r.copy(groupCtx, name, c, buffer)
 		})

@@ -16,6 +16,7 @@ import (
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store"
+	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/lost"
 	"powercloud.unidatum.com/go/store/repository"
 	"powercloud.unidatum.com/go/store/survey"
@@ -74,7 +75,7 @@ func Repair(ctx context.Context, repo *repository.Repository, options Options) (
 }
 
 // remoteWorkers is how many chunks are read at once from locations that are far
-// away. Each takes 4 MiB of memory.
+// away, but for small ones. Each takes 4 MiB of memory.
 const remoteWorkers = 16
 
 // work is a check or a repair under way.
@@ -85,7 +86,8 @@ type work struct {
 	keeper   *lost.Keeper
 	options  Options
 	report   *Report
-	buffers  chan []byte
+	// large and small bound how many chunks are worked on at once.
+	large, small *buffers
 	// health has what was found at the locations that are healers.
 	health map[int]blob.Health
 }
@@ -123,10 +125,8 @@ func begin(ctx context.Context, repo *repository.Repository, options Options, ex
 	if repo.Set.Concurrency() > workers {
 		workers = remoteWorkers
 	}
-	w.buffers = make(chan []byte, workers)
-	for range workers {
-		w.buffers <- nil
-	}
+	w.large = newBuffers(workers, chunk.MaxBlob)
+	w.small = newBuffers(max(workers, min(repo.Set.Concurrency()*len(repo.Locations), smallAtOnce)), smallBlob)
 	if err := w.examine(ctx, examine); err != nil {
 		return nil, err
 	}
