@@ -79,6 +79,9 @@ func (l *Location) gather(ctx context.Context, name blob.Name, limit int64, p pl
 		select {
 		case got := <-r.replies:
 			r.take(got)
+			if r.settled() {
+				continue // Else one part more would be asked, in vain.
+			}
 			r.ask(ctx, r.lacking())
 			timer.Reset(l.pace.Patience(r.waiting, r.size()))
 		case <-timer.C:

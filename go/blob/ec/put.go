@@ -133,8 +133,9 @@ func (l *Location) replace(ctx context.Context, name blob.Name, data []byte) err
 	}
 	defer made.release()
 	behind, kept := make([][]record, l.total), false
+	fallback := t.fallback(base, errs)
 	for i := range behind {
-		behind[i] = t.behind(i, base, sequence)
+		behind[i] = t.behind(i, base, fallback, sequence)
 		kept = kept || len(behind[i]) > 0
 	}
 	putErrs := l.each(func(i int, _ blob.Location) error {
@@ -200,10 +201,39 @@ func (l *Location) nextSequence(t *tally) uint64 {
 	return min(sequence, maxSequence)
 }
 
+// fallback returns an older version that must stay as well: when so few parts have the
+// one that is read now, of those without an error, that it can't have been acknowledged,
+// losing a part more could bring the older one back. It is the one that most parts have
+// and, of several, the oldest: what was acknowledged has nothing behind it.
+func (t *tally) fallback(base *version, errs []error) *version {
+	if base == nil || base.durable(ledger.Succeeded(errs), t.quorum()) {
+		return nil
+	}
+	var found *version
+	for _, v := range t.versions {
+		if v.count < t.data || !newer(base.sequence, base.id, v.sequence, v.id) {
+			continue
+		}
+		if found == nil || v.count > found.count || v.count == found.count && newer(found.sequence, found.id, v.sequence, v.id) {
+			found = v
+		}
+	}
+	return found
+}
+
 // behind returns the records that stay behind a new version at a part: the one that
-// is read now, and the newest of those that may be about to replace it.
-func (t *tally) behind(part int, base *version, sequence uint64) []record {
+// is read now, and the newest of those that may be about to replace it, or else the
+// fallback.
+func (t *tally) behind(part int, base, fallback *version, sequence uint64) []record {
 	var kept []record
+	if fallback != nil {
+		for _, v := range []*version{base, fallback} {
+			if r := t.answers[part].has(v.id); r != nil && r.sequence < sequence {
+				kept = append(kept, *r)
+			}
+		}
+		return kept
+	}
 	for _, r := range t.answers[part].records {
 		if r.sequence >= sequence {
 			continue // Made up: a sequence from a day after tomorrow.

@@ -28,7 +28,8 @@ type Options struct {
 	// Grace is how long a chunk must stay unreferenced before it is
 	// deleted.
 	Grace time.Duration
-	// DryRun has nothing recorded and nothing deleted.
+	// DryRun has nothing recorded and nothing deleted, and nothing mended by being
+	// read.
 	DryRun bool
 	// Now tells the time; time.Now when nil.
 	Now func() time.Time
@@ -64,6 +65,9 @@ func Run(ctx context.Context, repo *repository.Repository, options Options) (Res
 	c, err := newCollection(repo, options)
 	if err != nil {
 		return Result{}, err
+	}
+	if options.DryRun {
+		ctx = blob.ReadOnly(ctx)
 	}
 	return c.run(ctx)
 }
