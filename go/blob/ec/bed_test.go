@@ -202,7 +202,7 @@ func (b *bed) held(part int, name blob.Name) []uint64 {
 // one version.
 func (b *bed) whole(name blob.Name) {
 	b.t.Helper()
-	t, release, err := b.inspect(context.Background(), name)
+	t, release, err := b.inspect(context.Background(), name, inspectLimit)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -60,6 +60,8 @@ type reading struct {
 	waiting map[int]bool
 	replies chan reply
 	memory  [][]byte
+	// taken says that the plan's take has taken a version.
+	taken bool
 }
 
 // gather asks parts for what they hold of a blob, those of the plan at first and
@@ -197,7 +199,7 @@ func (r *reading) release() {
 // them have the newest version that any has, and it is taken or their shards are
 // intact. It is when all were asked.
 func (r *reading) settled() bool {
-	if r.asked == len(r.order) && len(r.waiting) == 0 {
+	if r.taken || r.asked == len(r.order) && len(r.waiting) == 0 {
 		return true
 	}
 	v := r.t.newest()
@@ -206,7 +208,7 @@ func (r *reading) settled() bool {
 	}
 	if take := r.plan.take; take != nil {
 		r.plan.take = nil
-		if take(r.t, v) {
+		if r.taken = take(r.t, v); r.taken {
 			return true
 		}
 	}

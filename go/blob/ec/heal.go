@@ -135,7 +135,7 @@ func (x *examination) blob(ctx context.Context, e *entry) error {
 		}
 		defer unlock()
 	}
-	t, release, err := x.inspect(ctx, e.name)
+	t, release, err := x.inspect(ctx, e.name, e.inspectLimit(x.data))
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,23 @@ import (
 // blob is inspected, in bytes.
 const inspectLimit = wholeBlob
 
+// inspectLimit returns the size up to which a blob's shards are kept in memory that are
+// as long as parts list them: a small chunk should take little.
+func (e *entry) inspectLimit(data int) int64 {
+	if e.name.Kind != blob.KindChunk {
+		return inspectLimit
+	}
+	return min(slices.Max(e.lengths), inspectLimit/int64(data)) * int64(data)
+}
+
 // inspect asks every part for all that it holds of a blob, and compares each shard
 // with its sum. Large shards are read one after the other and not kept; fetch
-// reads them again. release is called when the records aren't needed any more.
-func (l *Location) inspect(ctx context.Context, name blob.Name) (t *tally, release func(), err error) {
+// reads them again; large is what takes more than limit. release is called when the
+// records aren't needed any more.
+func (l *Location) inspect(ctx context.Context, name blob.Name, limit int64) (t *tally, release func(), err error) {
 	all := l.everything()
 	all.patient = true
-	t, release, err = l.gather(ctx, name, inspectLimit, all)
+	t, release, err = l.gather(ctx, name, limit, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +56,7 @@ func (l *Location) inspectAlone(ctx context.Context, name blob.Name) (t *tally, 
 	if err != nil {
 		return nil, nil, err
 	}
-	t, give, err := l.inspect(ctx, name)
+	t, give, err := l.inspect(ctx, name, inspectLimit)
 	if err != nil {
 		unlock()
 		return nil, nil, err

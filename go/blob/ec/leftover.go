@@ -63,7 +63,7 @@ func (l *Location) orphaned(ctx context.Context, e *entry) (bool, error) {
 	if _, agree, ok := l.sizeFromLengths(e.lengths); ok && agree == e.present && agree >= l.data {
 		return false, nil // All have one and the same.
 	}
-	t, release, err := l.inspect(ctx, e.name)
+	t, release, err := l.inspect(ctx, e.name, inspectLimit)
 	if err != nil {
 		return false, err
 	}
