@@ -15,18 +15,41 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/admin/pcctl"
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/open"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/tests/crash/ptrace"
 )
 
-const (
-	passphrase = "a passphrase for crashes"
-	repository = "a,b,c" // the locations, directories in the cluster's
-)
+const passphrase = "a passphrase for crashes"
 
-// cluster is a directory with the three locations a, b and c and pcctl's
-// configuration in config.
+// places is where a cluster is stored: in directories within its own.
+type places struct {
+	directories []string
+	// data is the K of the erasure-coded set that they are the parts of, or 0 when
+	// each is a location.
+	data int
+}
+
+func replicated() places { return places{directories: []string{"a", "b", "c"}} }
+func coded() places      { return places{directories: []string{"a", "b", "c", "d"}, data: 2} }
+
+// in returns the locations as in --repo, for a cluster in dir.
+func (p places) in(dir string) string {
+	var paths []string
+	for _, name := range p.directories {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	if p.data == 0 {
+		return strings.Join(paths, ",")
+	}
+	return fmt.Sprintf("ec:%d:%s", p.data, strings.Join(paths, ";"))
+}
+
+// cluster is a directory with those of the locations, and pcctl's configuration in
+// config.
 type cluster struct {
+	places
 	dir      string
 	files    string // the directory with the files that are stored
 	recovery string // the recovery key: unlocking with it takes no time; empty to use the passphrase
@@ -52,13 +75,9 @@ func scratch(t *testing.T) string {
 
 // environment is all that pcctl gets to know.
 func (c cluster) environment() map[string]string {
-	var locations []string
-	for _, location := range strings.Split(repository, ",") {
-		locations = append(locations, filepath.Join(c.dir, location))
-	}
 	env := map[string]string{
 		"POWERCLOUD_CONFIG": filepath.Join(c.dir, "config"),
-		"POWERCLOUD_REPO":   strings.Join(locations, ","),
+		"POWERCLOUD_REPO":   c.in(c.dir),
 		"HOME":              c.dir,
 	}
 	if c.recovery != "" {
@@ -153,12 +172,22 @@ func (c cluster) traced(t *testing.T, args []string, enter func(ptrace.Call) boo
 
 // newCluster makes a cluster with a ready-made key header, because init takes
 // long.
-func newCluster(t *testing.T) cluster {
+func newCluster(t *testing.T, at places) cluster {
 	t.Helper()
-	c := emptyCluster(t, scratch(t), "start")
+	c := emptyCluster(t, scratch(t), "start", at)
 	ready := keystest.First(t)
-	for _, location := range strings.Split(repository, ",") {
-		writeFile(t, filepath.Join(c.dir, location, "header"), ready.Header)
+	specs, err := blob.ParseList(c.in(c.dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locations, err := open.Options{}.All(specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, location := range locations {
+		if err := location.Put(t.Context(), blob.Header(), ready.Header); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c.recovery = ready.Recovery.String()
 	return c
@@ -166,9 +195,9 @@ func newCluster(t *testing.T) cluster {
 
 // emptyCluster is a cluster before init, in a directory of top, with the files
 // that are stored beside it.
-func emptyCluster(t *testing.T, top, name string) cluster {
+func emptyCluster(t *testing.T, top, name string, at places) cluster {
 	t.Helper()
-	c := cluster{dir: filepath.Join(top, name), files: filepath.Join(top, "files")}
+	c := cluster{places: at, dir: filepath.Join(top, name), files: filepath.Join(top, "files")}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -27,10 +27,18 @@ func TestKilledCollectFirstRun(t *testing.T)    { killEverywhere(t, "CollectFirs
 func TestKilledCollectSecondRun(t *testing.T)   { killEverywhere(t, "CollectSecondRun") }
 func TestKilledCollectTombstones(t *testing.T)  { killEverywhere(t, "CollectTombstones") }
 
+func TestKilledCodedPut(t *testing.T)               { killCoded(t, "Put") }
+func TestKilledCodedOverwrite(t *testing.T)         { killCoded(t, "Overwrite") }
+func TestKilledCodedRemove(t *testing.T)            { killCoded(t, "Remove") }
+func TestKilledCodedRepair(t *testing.T)            { killCoded(t, "Repair") }
+func TestKilledCodedRepairVerify(t *testing.T)      { killCoded(t, "RepairVerify") }
+func TestKilledCodedCollectSecondRun(t *testing.T)  { killCoded(t, "CollectSecondRun") }
+func TestKilledCodedCollectTombstones(t *testing.T) { killCoded(t, "CollectTombstones") }
+
 // prepared makes the cluster that a scenario's command starts with.
-func prepared(t *testing.T, s scenario) cluster {
+func prepared(t *testing.T, s scenario, at places) cluster {
 	t.Helper()
-	c := newCluster(t)
+	c := newCluster(t, at)
 	storeUntouched(t, c)
 	if s.prepare != nil {
 		s.prepare(t, c)
@@ -51,14 +59,26 @@ func (s scenario) copyOf(t *testing.T, start cluster, dir string) cluster {
 // maxFaults ends a test that fails all the time.
 const maxFaults = 3
 
-// killEverywhere runs a scenario's command again and again, from the same
-// start, and kills it at its first call that changes the file system, at its
-// second, and so on, until it gets through.
-func killEverywhere(t *testing.T, name string) {
+// killEverywhere kills a scenario's command at each of its calls.
+func killEverywhere(t *testing.T, name string) { kill(t, name, replicated(), 1) }
+
+// codedStride is by how many calls the ones lie apart at which a command is killed that
+// writes to an erasure-coded set: it makes many, and most are alike. A prime, so that
+// each of the parts has its turn.
+const codedStride = 7
+
+// killCoded kills a scenario's command at some of its calls, over an erasure-coded
+// set.
+func killCoded(t *testing.T, name string) { kill(t, name, coded(), codedStride) }
+
+// kill runs a scenario's command again and again, from the same start, and kills it
+// at its first call that changes the file system, at the one so many calls later, and
+// so on, until it gets through.
+func kill(t *testing.T, name string, at places, stride int) {
 	t.Parallel()
 	s := scenarios()[name]
-	start := prepared(t, s)
-	for n, faults := 1, 0; faults < maxFaults; n++ {
+	start := prepared(t, s, at)
+	for n, faults := 1, 0; faults < maxFaults; n += stride {
 		c := s.copyOf(t, start, fmt.Sprintf("%s-%d", start.dir, n))
 		calls, r, killed := c.killAt(t, n, s.args)
 		own := s.during
@@ -124,7 +144,7 @@ func (c cluster) interruptPut(t *testing.T) {
 // A killed get leaves what was there before or the whole object.
 func TestKilledGet(t *testing.T) {
 	t.Parallel()
-	start := prepared(t, scenario{prepare: func(t *testing.T, c cluster) { c.put(t, "object", "large-1") }})
+	start := prepared(t, scenario{prepare: func(t *testing.T, c cluster) { c.put(t, "object", "large-1") }}, replicated())
 	for n, faults := 1, 0; faults < maxFaults; n++ {
 		c := start.copyTo(t, fmt.Sprintf("%s-%d", start.dir, n))
 		out := filepath.Join(c.dir, "out")

@@ -43,7 +43,7 @@ type recording struct {
 func cutEverywhere(t *testing.T, name string) {
 	t.Parallel()
 	s := scenarios()[name]
-	start := prepared(t, s)
+	start := prepared(t, s, replicated())
 	c := s.copyOf(t, start, start.dir+"-run")
 	defer os.RemoveAll(c.dir)
 	rec := record(t, c, name, s.args)

@@ -100,15 +100,15 @@ func identify(path string, allowed versions) (string, error) {
 // leftovers lists the files of locations and configuration that are not where
 // something that is in use can be.
 func (c cluster) leftovers() []string {
-	blob := regexp.MustCompile(`^[abc]/(header|(manifest|chunk|record)/[0-9a-f]{2}/[0-9a-f]{64})$`)
+	blob := regexp.MustCompile(`^[a-d]/(header|(manifest|chunk|record)/[0-9a-f]{2}/[0-9a-f]{64})$`)
 	var list []string
 	err := filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		path = strings.TrimPrefix(path, c.dir+"/")
-		location := strings.HasPrefix(path, "a/") || strings.HasPrefix(path, "b/") || strings.HasPrefix(path, "c/")
-		if location && !blob.MatchString(path) {
+		top, _, _ := strings.Cut(path, "/")
+		if slices.Contains(c.directories, top) && !blob.MatchString(path) {
 			list = append(list, path)
 		}
 		return nil
