@@ -19,6 +19,7 @@ import (
 	"powercloud.unidatum.com/go/store/gc"
 	"powercloud.unidatum.com/go/store/repair"
 	"powercloud.unidatum.com/go/store/repository"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/storetest"
 )
 
@@ -32,18 +33,18 @@ type client struct {
 	// command is the command under way, or the last one.
 	command *command
 	session *session
-	// deceived are the locations that lied while the catalog was written.
+	// deceived are the places that lied while the catalog was written.
 	deceived places
 }
 
 // session is what a process keeps from one command to the next.
 type session struct {
-	// handles are the locations as the process sees them.
-	handles []blob.Location
-	repo    *repository.Repository
-	store   *store.Store
-	// refused are the locations that could not be reached when it began, and are
-	// not asked again.
+	// locations are the locations as the process sees them.
+	locations []blob.Location
+	repo      *repository.Repository
+	store     *store.Store
+	// refused are the places of the locations that could not be reached when it
+	// began, and are not asked again.
 	refused places
 	warned  atomic.Bool
 	// unfinished is set once a write has failed: from then on, a flush asks for what
@@ -64,11 +65,11 @@ type command struct {
 	cancel     context.CancelFunc
 	// dead is set when its process was killed: then its outcome means nothing.
 	dead, cancelled bool
-	// failed are the locations of which a call failed, lied those that were lying
+	// failed are the places of which a call failed, lied those that were lying
 	// when they were called.
 	failed, lied places
-	// blind are the locations that failed to tell a manifest.
-	blind places
+	// blind are the places of the locations that failed to tell a manifest.
+	blind atomic.Uint32
 	// sent are the versions that it was the first to send to a location, last is
 	// the newest that it sent; with rm, the newest tombstone.
 	sent []*version
@@ -89,6 +90,8 @@ type outcome struct {
 	listed  []store.Object
 	report  *repair.Report
 	result  gc.Result
+	// tombstones is the result of gc --tombstones.
+	tombstones gc.TombstoneResult
 }
 
 // begin starts a command.
@@ -145,11 +148,17 @@ func (c *client) run(ctx context.Context, cmd *command) (err error) {
 		}
 		cmd.report, err = do(ctx, cmd.session.repo, options)
 	case collect:
-		cmd.result, err = gc.Run(ctx, cmd.session.repo, gc.Options{
-			Grace: graces[cmd.option], DryRun: cmd.step.content > 0, Now: c.now, Random: c.random,
-		})
+		cmd.result, err = gc.Run(ctx, cmd.session.repo, cmd.collection())
+	case bury:
+		cmd.tombstones, err = gc.Tombstones(ctx, cmd.session.repo, cmd.collection())
 	}
 	return err
+}
+
+// collection returns the options of a gc.
+func (cmd *command) collection() gc.Options {
+	c := cmd.client
+	return gc.Options{Grace: graces[cmd.option], DryRun: cmd.dry(), Now: c.now, Random: c.random}
 }
 
 // process returns the process that does a step: gc, check and repair run in one of their
@@ -159,10 +168,12 @@ func (c *client) process(s step) *session {
 		return c.session
 	}
 	next := &session{}
-	for _, p := range c.world.places {
-		h := &handle{gate: &c.world.gate, client: c, place: p}
-		p.handles = append(p.handles, h)
-		next.handles = append(next.handles, h)
+	for _, l := range c.world.members {
+		location, err := l.open(c)
+		if err != nil {
+			panic(err) // The layouts are possible ones.
+		}
+		next.locations = append(next.locations, location)
 	}
 	if !s.alone() {
 		c.session = next
@@ -172,7 +183,7 @@ func (c *client) process(s step) *session {
 
 // open begins a session: it reads and unlocks the key headers.
 func (s *session) open(ctx context.Context, c *client, hedged bool) error {
-	set, err := quorum.New(s.handles, c.options.quorum)
+	set, err := quorum.New(s.locations, c.options.quorum)
 	if err != nil {
 		return err
 	}
@@ -190,7 +201,7 @@ func (s *session) open(ctx context.Context, c *client, hedged bool) error {
 	}
 	for i, location := range repo.Locations {
 		if location.State == repository.HeaderUnreachable || location.State == repository.HeaderForeign {
-			s.refused = s.refused.with(i)
+			s.refused |= c.world.members[i].all
 		}
 	}
 	if c.options.catalog {
@@ -198,27 +209,33 @@ func (s *session) open(ctx context.Context, c *client, hedged bool) error {
 			return err
 		}
 	}
+	if c.world.script.guarded {
+		repo.Guard = rollback.New(c.world.marks, nil)
+	}
 	s.store, err = store.New(repo.Set, repo.Root, store.Options{
-		Now: c.now, Random: c.random, Workers: 2, Catalog: repo.Catalog,
+		Now: c.now, Random: c.random, Workers: 2, Catalog: repo.Catalog, Guard: repo.Guard,
 		Warn: func(string) { s.warned.Store(true) },
 	})
 	s.repo = repo
 	return err
 }
 
-// unread returns the locations that may not have told the command what they hold.
+// unread returns the places that may not have told the command what they hold.
 func (cmd *command) unread() places {
 	unread := cmd.failed | cmd.lied | cmd.session.refused
-	if cmd.client.options.catalog && (cmd.do == ls || cmd.do == collect) {
+	if cmd.client.options.catalog && (cmd.do == ls || cmd.do == collect || cmd.do == bury) {
 		unread |= cmd.client.deceived
 	}
 	return unread
 }
 
-// missed returns the locations that the command could not reach.
+// missed returns the places that the command could not reach.
 func (cmd *command) missed() places {
 	return cmd.failed | cmd.session.refused
 }
+
+// blinded returns the places of the locations that could not tell a manifest.
+func (cmd *command) blinded() places { return places(cmd.blind.Load()) | cmd.session.refused }
 
 // lockedRandom is a source of numbers that are the same each time.
 type lockedRandom struct {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/repair"
@@ -20,7 +21,13 @@ func (w *world) conclude() error {
 			return fmt.Errorf("finishing: %w", err)
 		}
 	}
-	c := w.newClient(clientOptions{skew: w.script.clients[0].skew})
+	// Marks of collections that were cut short lapse.
+	w.clock = w.clock.Add(2 * time.Hour)
+	var latest time.Duration
+	for _, options := range w.script.clients {
+		latest = max(latest, options.skew)
+	}
+	c := w.newClient(clientOptions{skew: latest})
 	if !w.model.opened(&command{client: c, session: &session{}}) {
 		return nil // Not even a key header is left.
 	}
@@ -39,8 +46,11 @@ func (w *world) conclude() error {
 		return err
 	}
 	report := c.command.report
-	for i := range objectNames {
-		if damaged(report, w.model.objects[i]) {
+	if err := run(step{do: bury}); err != nil {
+		return err
+	}
+	for i, o := range w.model.objects {
+		if damaged(report, o) || w.model.rolledBack(o, w.model.newest(o)) {
 			if err := run(step{do: put, object: i, content: 1}); err != nil {
 				return err
 			}

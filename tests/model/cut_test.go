@@ -28,7 +28,7 @@ func TestCutOff(t *testing.T) {
 			for _, mask := range []places{0, 0b100, 0b011, 0b111} {
 				for _, kind := range []harmKind{powerCut, wiped} {
 					cut.stop, cut.mask = stop+1, mask
-					scripts = append(scripts, script{places: 3, clients: make([]clientOptions, 2), steps: []step{
+					scripts = append(scripts, script{members: plain(3), clients: make([]clientOptions, 2), steps: []step{
 						{do: put, content: 2}, {do: put, object: 1, content: 4}, {do: put, object: 1, content: 1},
 						{do: collect}, cut, {do: crash},
 						{do: collect, client: 1}, {do: collect, client: 1},
@@ -53,7 +53,7 @@ func TestOvertaken(t *testing.T) {
 					steps = append(steps, step{do: collect, client: 1})
 				}
 				steps = append(steps, step{do: proceed}, step{do: get, object: 1})
-				scripts = append(scripts, script{places: 3, clients: make([]clientOptions, 2), steps: steps})
+				scripts = append(scripts, script{members: plain(3), clients: make([]clientOptions, 2), steps: steps})
 			}
 		}
 	}

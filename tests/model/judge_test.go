@@ -45,6 +45,8 @@ func (m *model) judge(c *command) {
 		m.judgeReport(c)
 	case collect:
 		m.judgeCollection(c)
+	case bury:
+		m.judgeBurial(c)
 	}
 }
 
@@ -72,16 +74,20 @@ func (m *model) harmedSince(moment int) bool {
 
 // opened reports whether some location can have given the command the key header.
 func (m *model) opened(c *command) bool {
-	return slices.ContainsFunc(m.world.places, func(p *place) bool {
-		return !c.unread().has(p.index) && bytes.Equal(p.peek(blob.Header()), m.world.fixture.cluster.Header)
+	return slices.ContainsFunc(m.world.members, func(l *member) bool {
+		return l.complete(blob.Header(), m.isHeader).minus(c.unread()).count() >= l.data
 	})
 }
+
+// isHeader reports whether something is the cluster's key header.
+func (m *model) isHeader(data []byte) bool { return bytes.Equal(data, m.world.fixture.cluster.Header) }
 
 // mustSucceed reports whether a write has no excuse to fail.
 func (m *model) mustSucceed(c *command, o *object) bool {
 	return !c.cancelled && !c.session.unfinished && c.lied == 0 && m.rotten() == 0 && m.opened(c) && !m.harmedSince(c.start) &&
-		c.missed().count() <= len(m.world.places)-c.client.quorum &&
-		!m.overlapped(c, func(e *command) bool { return e.do == collect || writing(o)(e) })
+		m.world.unable(c.missed()).count() <= len(m.world.members)-c.client.quorum &&
+		!m.overlapped(c, func(e *command) bool { return e.do == collect || e.do == bury || writing(o)(e) }) &&
+		!(errors.Is(c.err, store.ErrRemoving) && slices.ContainsFunc(m.commands, func(e *command) bool { return e.do == bury }))
 }
 
 func (m *model) judgePut(c *command, o *object) {
@@ -123,8 +129,11 @@ func (m *model) judgeRemove(c *command, o *object) {
 				return
 			}
 		}
+		if o.leaving() {
+			return
+		}
 		if floor != nil || !m.overlapped(c, writing(o)) &&
-			slices.ContainsFunc(o.versions, func(v *version) bool { return m.copies(o, v).minus(c.unread()) != 0 }) {
+			slices.ContainsFunc(o.versions, func(v *version) bool { return m.copies(o, v).minus(m.without(promise{}, c.unread())) != 0 }) {
 			m.fail("no such object, it says, and no tombstone is at a quorum of locations")
 		}
 	case m.mustSucceed(c, o) && floor != nil:
@@ -135,18 +144,23 @@ func (m *model) judgeRemove(c *command, o *object) {
 // durable returns the locations at which a version, or a newer one, is certain to
 // be after a power cut, or would be if they hadn't lost it or lied meanwhile.
 func (m *model) durable(c *command, o *object, v *version) places {
-	there := c.lied | m.broken(promise{from: c.start})
-	for i, p := range m.world.places {
-		if now := m.version(o, p.durable(o.blob)); now != nil && !v.newer(now) {
-			there = there.with(i)
+	there := c.lied | m.broken(promise{from: c.start}) | o.undone(v, c.start)
+	return m.atLocations(there, o.blob, func(data []byte) bool {
+		now := m.version(o, data)
+		return now != nil && !v.newer(now)
+	})
+}
+
+// atLocations returns the locations at which a blob is certain to be after a power
+// cut, with some places of which this is so in any case.
+func (m *model) atLocations(there places, name blob.Name, fits func(content []byte) bool) places {
+	var found places
+	for i, l := range m.world.members {
+		if ((l.holders(name, (*place).durable, fits) | there) & l.all).count() >= l.need {
+			found = found.with(i)
 		}
 	}
-	for _, s := range o.setbacks {
-		if s.at >= c.start && s.to.Compare(v.number) < 0 {
-			there = there.with(s.place)
-		}
-	}
-	return there
+	return found
 }
 
 // acknowledged enters that a command has acknowledged a version, once it is made
@@ -155,15 +169,11 @@ func (m *model) acknowledged(c *command, o *object, v *version) {
 	if n := m.durable(c, o, v).count(); n < c.client.quorum {
 		m.fail("%s is acknowledged with %d of %d copies", v, n, c.client.quorum)
 	}
+	there := c.lied | m.broken(promise{from: c.start}) | m.rotten()
 	for _, name := range v.chunks {
-		there := c.lied | m.broken(promise{from: c.start}) | m.rotten()
-		for i, p := range m.world.places {
-			if bytes.Equal(p.durable(name), m.bytes[name]) {
-				there = there.with(i)
-			}
-		}
-		if there.count() < c.client.quorum {
-			m.fail("%s is acknowledged with %d of %d copies of a chunk", v, there.count(), c.client.quorum)
+		at := m.atLocations(there, name, func(data []byte) bool { return bytes.Equal(data, m.bytes[name]) })
+		if at.count() < c.client.quorum {
+			m.fail("%s is acknowledged with %d of %d copies of a chunk", v, at.count(), c.client.quorum)
 		}
 	}
 	now := m.world.tick()
@@ -177,8 +187,22 @@ func (m *model) acknowledged(c *command, o *object, v *version) {
 		m.fail("%s is left at %d locations", newest, n)
 	}
 	if newest.sender == c || len(newest.promises) > 0 {
-		newest.promises = append(newest.promises, promise{quorum: c.client.quorum, from: now, at: now})
+		newest.promises = append(newest.promises, promise{quorum: c.client.quorum, from: now, at: now, spare: m.spare(o, newest)})
 	}
+}
+
+// spare returns how many more parts have a version and its chunks, at each location,
+// than it takes to read them.
+func (m *model) spare(o *object, v *version) []int {
+	spare := make([]int, len(m.world.members))
+	for i, l := range m.world.members {
+		least := l.holders(o.blob, (*place).durable, func(data []byte) bool { return m.version(o, data) == v }).count()
+		for _, name := range v.chunks {
+			least = min(least, l.holders(name, (*place).durable, func(data []byte) bool { return bytes.Equal(data, m.bytes[name]) }).count())
+		}
+		spare[i] = max(least-l.data, 0)
+	}
+	return spare
 }
 
 // overlapsStill reports whether somebody else is still writing an object.
@@ -189,8 +213,8 @@ func (m *model) overlapsStill(c *command, o *object) bool {
 // newest returns the newest version that any location holds.
 func (m *model) newest(o *object) *version {
 	var newest *version
-	for _, p := range m.world.places {
-		if v := m.version(o, p.peek(o.blob)); v != nil && v.newer(newest) {
+	for _, l := range m.world.members {
+		if v := m.version(o, l.held(o.blob)); v != nil && v.newer(newest) {
 			newest = v
 		}
 	}
@@ -199,6 +223,7 @@ func (m *model) newest(o *object) *version {
 
 // mayBeAbsent checks that an object may be said not to exist.
 func (m *model) mayBeAbsent(c *command, o *object, floor *version) bool {
+	m.checkMark(c, o, nil)
 	for _, v := range o.versions {
 		if v.deleted && !floor.newer(v) {
 			return true
@@ -207,8 +232,8 @@ func (m *model) mayBeAbsent(c *command, o *object, floor *version) bool {
 	switch {
 	case floor != nil:
 		m.fail("%s doesn't exist, it says; %s was acknowledged", o.name, floor)
-	case (c.blind|c.session.refused) != 0 && c.do != ls:
-		m.fail("%s doesn't exist, it says; and %s could not tell", o.name, c.blind|c.session.refused)
+	case c.blinded() != 0 && c.do != ls:
+		m.fail("%s doesn't exist, it says; and %s could not tell", o.name, c.blinded())
 	default:
 		return true
 	}
@@ -244,12 +269,14 @@ func (m *model) checkFound(c *command, o *object, found *version) {
 		m.fail("%s is found; %s was acknowledged", found, floor)
 	}
 	m.checkDoubt(c, o, found)
+	m.checkBack(c, o, found)
+	m.checkMark(c, o, found)
 }
 
 // checkDoubt checks that a reader who found an old version, because too many
 // locations could not be read, was warned.
 func (m *model) checkDoubt(c *command, o *object, found *version) {
-	if c.unread() != c.missed() || c.cancelled || c.session.warned.Load() {
+	if c.unread() != c.missed() || c.cancelled || c.session.warned.Load() || m.mute(c) {
 		return
 	}
 	for _, v := range o.versions {
@@ -257,16 +284,33 @@ func (m *model) checkDoubt(c *command, o *object, found *version) {
 			continue
 		}
 		if v.newer(found) && slices.ContainsFunc(v.promises, func(p promise) bool {
-			return p.at < c.start && p.quorum >= min(c.client.quorum, len(m.world.places)/2+1) && m.holds(o, v, p, 0)
+			return p.at < c.start && p.quorum >= min(c.client.quorum, len(m.world.members)/2+1) && m.holds(o, v, p, 0)
 		}) {
 			m.fail("%s is found, not %s, and nobody is warned", found, v)
 		}
 	}
 }
 
+// mute reports whether a set was read of which every part can read by itself, while
+// so many could not be asked that they may have something newer. Nobody is warned
+// then: that would be so whenever it is needed.
+func (m *model) mute(c *command) bool {
+	return slices.ContainsFunc(m.world.members, func(l *member) bool {
+		return l.coded() && l.data == 1 && (c.unread()&l.all).count() >= l.need
+	})
+}
+
+// wary reports whether a set may refuse to serve a version because so many parts can't
+// be read that a newer one of which it has seen something may have been acknowledged.
+func (m *model) wary(c *command) bool {
+	return slices.ContainsFunc(m.world.members, func(l *member) bool {
+		return l.coded() && ((c.unread()|m.rotten())&l.all).count() > l.need-l.data
+	})
+}
+
 // mustRead reports whether an object has to be readable.
 func (m *model) mustRead(c *command, o *object, floor *version) bool {
-	if c.cancelled || floor == nil && (c.unread()|m.rotten() != 0 || len(o.versions) > 0) || !m.opened(c) {
+	if c.cancelled || floor == nil && (c.unread()|m.rotten() != 0 || len(o.versions) > 0) || !m.opened(c) || m.wary(c) || m.rolledBack(o, floor) {
 		return false
 	}
 	return !slices.ContainsFunc(o.versions, func(v *version) bool { return !floor.newer(v) && !m.readable(v, c.unread()) })

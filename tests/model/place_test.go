@@ -61,12 +61,13 @@ const (
 	dropping
 	inventing
 	unordered
+	forging // It makes up a newer version, which only a part can.
 	faultKinds
 )
 
 var faultWords = [...]string{
 	"sound", "down", "flaky", "full", "deaf", "stalled",
-	"altered", "truncated", "swapped", "outdated", "hiding", "dropping", "inventing", "unordered",
+	"altered", "truncated", "swapped", "outdated", "hiding", "dropping", "inventing", "unordered", "forging",
 }
 
 func (k faultKind) String() string { return faultWords[k] }
@@ -97,11 +98,13 @@ var (
 	errDead  = errors.New("the process is dead")
 )
 
-// place is a location: what it holds and what is wrong with it. Only the goroutine
+// place is a location, or a part of one: what it holds and what is wrong with it. Only the goroutine
 // that runs the script touches it.
 type place struct {
 	index  int
 	memory *blobtest.Memory
+	// member is the location that it is, or is a part of.
+	member *member
 	others []*place
 	model  *model
 
@@ -125,6 +128,8 @@ type place struct {
 	harmed int
 	// rotten is set while it may hold corrupt blobs.
 	rotten bool
+	// deceives is set once it may have shown something old.
+	deceives bool
 }
 
 type callKey struct {
@@ -138,8 +143,8 @@ type unsynced struct {
 	by map[*handle]bool
 }
 
-func newPlace(index int, m *model) *place {
-	p := &place{index: index, memory: blobtest.NewMemory(placeName(index)), model: m,
+func newPlace(index int, l *member, m *model) *place {
+	p := &place{index: index, memory: blobtest.NewMemory(placeName(index)), member: l, model: m,
 		calls: map[callKey]uint64{}, unsynced: map[blob.Name]*unsynced{}, past: map[blob.Name][]byte{}, harmed: -1}
 	p.empty = p.memory.Snapshot()
 	p.saved = p.empty
@@ -178,9 +183,10 @@ func (p *place) names(kind blob.Kind) []blob.Name {
 	return names
 }
 
-// break_ brings a fault about.
+// misbehave brings a fault about.
 func (p *place) misbehave(kind faultKind, salt uint64) {
 	p.fault, p.salt = kind, salt
+	p.deceives = p.deceives || kind.lie()
 	clear(p.calls)
 }
 
@@ -195,7 +201,7 @@ func (p *place) suffer(kind harmKind, salt uint64, now int) {
 		p.rotten = false
 	case restored:
 		p.saved()
-		p.rotten = p.savedRotten
+		p.rotten, p.deceives = p.savedRotten, true
 	case rotten:
 		p.rot(salt)
 		p.rotten = true

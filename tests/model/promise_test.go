@@ -14,13 +14,18 @@ import (
 // was promised of which. The rule is one: a version that a command acknowledged
 // with a quorum of q is at q locations, so as long as fewer than q of them have
 // lost it, lie, or can't be reached, a reader finds that version or a newer one.
+//
+// An erasure-coded set acknowledges what K+1 of its parts have, so it has lost a
+// version once more than one of them has, lies, or can't be reached.
 type model struct {
 	world    *world
 	objects  []*object
 	commands []*command
 	// bytes are the chunks that were ever sent.
 	bytes map[blob.Name][]byte
-	// gone says when gc last deleted a chunk at each location.
+	// known has the versions that manifests' blobs are.
+	known map[string]*version
+	// gone says when gc last deleted a chunk at each place.
 	gone map[blob.Name]map[int]int
 	// failure is the first broken promise.
 	failure error
@@ -32,6 +37,7 @@ type object struct {
 	blob     blob.Name
 	versions []*version
 	setbacks []setback
+	buried   []burial
 }
 
 // version is a version of an object that some location was sent.
@@ -43,6 +49,8 @@ type version struct {
 	chunks   []blob.Name
 	sender   *command
 	promises []promise
+	// born is when a place was first sent it.
+	born int
 	// stored are promises that hold for its chunks only, not for its manifest.
 	stored []promise
 }
@@ -66,18 +74,36 @@ func (v *version) newer(than *version) bool {
 type promise struct {
 	quorum, from, at int
 	maker            *command
+	// spare says of each location how many parts more have it than it takes to read
+	// it, if that isn't as many as after any write.
+	spare []int
 }
 
-// setback is that a location had a version replaced by an older one, which happens
+// setback is that a place had a version replaced by an older one, which happens
 // when somebody writes an object who began before the newer version was there. He
-// puts it right himself, if he lives.
+// puts it right himself, if he lives. A part of an erasure-coded set can have one
+// dropped as well for a version that other parts don't have yet.
 type setback struct {
 	place, at int
 	to        manifest.Version
+	dropped   *version
+	// buried is a tombstone that was deleted, and with it what is older.
+	buried *version
+}
+
+// undoes reports whether a place that held a version may not any more.
+func (s setback) undoes(v *version) bool {
+	switch {
+	case s.buried != nil:
+		return !v.newer(s.buried)
+	case s.dropped != nil:
+		return v == s.dropped
+	}
+	return s.to.Compare(v.number) < 0
 }
 
 func newModel(w *world) *model {
-	m := &model{world: w, bytes: map[blob.Name][]byte{}, gone: map[blob.Name]map[int]int{}}
+	m := &model{world: w, bytes: map[blob.Name][]byte{}, known: map[string]*version{}, gone: map[blob.Name]map[int]int{}}
 	for _, name := range objectNames {
 		m.objects = append(m.objects, &object{name: name, blob: w.fixture.manifests.BlobName(name)})
 	}
@@ -91,7 +117,7 @@ func (m *model) fail(format string, args ...any) {
 	}
 }
 
-// broken returns the locations that have lost what a promise was about, as far as
+// broken returns the places that have lost what a promise was about, as far as
 // they lose everything at once.
 func (m *model) broken(p promise) places {
 	var lost places
@@ -106,19 +132,40 @@ func (m *model) broken(p promise) places {
 	return lost
 }
 
-// holds reports whether a promise of a version's manifest is still good for who
-// can't read some locations.
-func (m *model) holds(o *object, v *version, p promise, unread places) bool {
-	lost := m.broken(p) | unread
-	for _, s := range o.setbacks {
-		if s.at >= p.from && s.to.Compare(v.number) < 0 {
-			lost = lost.with(s.place)
+// without returns the locations that can't keep a promise once so many places are
+// lost.
+func (m *model) without(p promise, lost places) places {
+	var found places
+	for i, l := range m.world.members {
+		spare := l.need - l.data
+		if p.spare != nil {
+			spare = p.spare[i]
+		}
+		if l.losses(lost) > spare {
+			found = found.with(i)
 		}
 	}
-	return lost.count() < p.quorum
+	return found
 }
 
-// floor returns the newest version that somebody who can't read some locations must
+// holds reports whether a promise of a version's manifest is still good for who
+// can't read some places.
+func (m *model) holds(o *object, v *version, p promise, unread places) bool {
+	return m.without(p, m.broken(p)|unread|o.undone(v, p.from)).count() < p.quorum
+}
+
+// undone returns the places that have had a version replaced since a moment.
+func (o *object) undone(v *version, since int) places {
+	var found places
+	for _, s := range o.setbacks {
+		if s.at >= since && s.undoes(v) {
+			found = found.with(s.place)
+		}
+	}
+	return found
+}
+
+// floor returns the newest version that somebody who can't read some places must
 // find, or a newer one: of those acknowledged before a moment.
 func (m *model) floor(o *object, before int, unread places) *version {
 	var floor *version
@@ -132,7 +179,7 @@ func (m *model) floor(o *object, before int, unread places) *version {
 }
 
 // readable reports whether all chunks of a version must be readable for who can't
-// read some locations.
+// read some places.
 func (m *model) readable(v *version, unread places) bool {
 	for _, p := range slices.Concat(v.promises, v.stored) {
 		lost := m.broken(p) | unread | m.rotten()
@@ -143,7 +190,7 @@ func (m *model) readable(v *version, unread places) bool {
 					without = without.with(i)
 				}
 			}
-			return without.count() >= p.quorum
+			return m.without(p, without).count() >= p.quorum
 		}) {
 			return true
 		}
@@ -151,7 +198,7 @@ func (m *model) readable(v *version, unread places) bool {
 	return len(v.chunks) == 0
 }
 
-// rotten returns the locations that may hold corrupt chunks, which a writer takes
+// rotten returns the places that may hold corrupt chunks, which a writer takes
 // for good ones if their sizes are right.
 func (m *model) rotten() places {
 	var found places
@@ -174,6 +221,9 @@ func (m *model) object(name blob.Name) *object {
 
 // version returns the version of an object that a manifest's blob is, or nil.
 func (m *model) version(o *object, data []byte) *version {
+	if known := m.known[string(data)]; known != nil {
+		return known
+	}
 	opened, err := m.world.fixture.manifests.Open(o.blob, bytes.Clone(data))
 	if err != nil {
 		return nil
@@ -182,169 +232,15 @@ func (m *model) version(o *object, data []byte) *version {
 	if i < 0 {
 		return nil
 	}
+	m.known[string(data)] = o.versions[i]
 	return o.versions[i]
-}
-
-// sent notes what a command sends to a location.
-func (m *model) sent(c *command, name blob.Name, data []byte) {
-	if !c.do.writes() || c.do == collect && c.step.content > 0 {
-		m.fail("it writes %s", name.Kind)
-	}
-	switch name.Kind {
-	case blob.KindChunk:
-		if known := m.bytes[name]; known != nil && !bytes.Equal(known, data) {
-			m.fail("a chunk is sealed in two ways")
-		}
-		m.bytes[name] = bytes.Clone(data)
-	case blob.KindManifest:
-		m.sentManifest(c, name, data)
-	}
-}
-
-func (m *model) sentManifest(c *command, name blob.Name, data []byte) {
-	o := m.object(name)
-	if o == nil {
-		m.fail("a manifest of no object is written")
-		return
-	}
-	v := m.version(o, data)
-	if v == nil {
-		opened, err := m.world.fixture.manifests.Open(name, bytes.Clone(data))
-		if err != nil {
-			m.fail("a manifest is written that is corrupt")
-			return
-		}
-		v = m.add(o, c, opened)
-	}
-	if v.newer(c.last) && (c.do != remove || v.deleted) {
-		c.last = v
-	}
-}
-
-// add enters a new version.
-func (m *model) add(o *object, c *command, opened *manifest.Manifest) *version {
-	v := &version{
-		label: fmt.Sprintf("%s@%d", o.name, len(o.versions)+1), number: opened.Version, deleted: opened.Deleted, content: -1, sender: c,
-	}
-	for _, ref := range opened.Chunks {
-		v.chunks = append(v.chunks, m.world.fixture.chunks.Name(ref))
-	}
-	if !v.deleted {
-		v.content = slices.IndexFunc(m.world.fixture.contents, func(content []byte) bool { return int64(len(content)) == opened.Size })
-		for i, ids := range m.world.fixture.ids {
-			same := func(i int) bool { return i < len(opened.Chunks) && opened.Chunks[i].ID == ids[i] }
-			if len(ids) == len(opened.Chunks) && len(ids) > 0 && same(0) && same(len(ids)-1) {
-				v.content = i
-			}
-		}
-	}
-	v.stored = []promise{{quorum: c.client.quorum, from: c.start, at: c.start, maker: c}}
-	for _, earlier := range o.versions {
-		if slices.Equal(earlier.chunks, v.chunks) && len(c.sent) > 0 {
-			// It was put back: its chunks are those of an earlier put.
-			v.stored = slices.Concat(earlier.stored, earlier.promises)
-		}
-	}
-	o.versions = append(o.versions, v)
-	c.sent = append(c.sent, v)
-	return v
-}
-
-// aboutToPut is told what a location is going to hold.
-func (m *model) aboutToPut(c *command, p *place, name blob.Name, data []byte) {
-	if name.Kind != blob.KindManifest {
-		return
-	}
-	o := m.object(name)
-	next, now := m.version(o, data), m.version(o, p.peek(name))
-	if floor := m.floor(o, c.start, c.unread()); floor.newer(next) && floor != nil {
-		m.fail("%s is written, though %s was acknowledged and is newer", next, floor)
-	}
-	if now != nil && now.newer(next) {
-		o.setbacks = append(o.setbacks, setback{p.index, m.world.tick(), next.number})
-	}
-}
-
-// aboutToDelete is told what a location is going to lose.
-func (m *model) aboutToDelete(c *command, p *place, name blob.Name) {
-	switch {
-	case name.Kind == blob.KindRecord && c.do == repairs:
-	case name.Kind == blob.KindManifest && c.do == repairs:
-		o := m.object(name)
-		if o == nil {
-			return
-		}
-		if now := m.version(o, p.peek(name)); now != nil && !c.lied.has(p.index) {
-			m.fail("%s is deleted at %s", now, p.memory)
-		}
-		o.setbacks = append(o.setbacks, setback{p.index, m.world.tick(), manifest.Version{}})
-	case name.Kind == blob.KindChunk && c.do == collect && c.step.content == 0:
-		m.checkGrace(c)
-		for _, o := range m.objects {
-			m.checkUnused(c, o, name)
-		}
-		if m.gone[name] == nil {
-			m.gone[name] = map[int]int{}
-		}
-		m.gone[name][p.index] = m.world.tick()
-	default:
-		m.fail("it deletes a %s", name.Kind)
-	}
-}
-
-// checkGrace checks that an earlier collection can have found a chunk unreferenced
-// so long ago as the grace period asks for.
-func (m *model) checkGrace(c *command) {
-	if m.world.script.skewed() {
-		return
-	}
-	latest := c.client.now().Add(-graces[c.option])
-	if !slices.ContainsFunc(m.commands, func(e *command) bool {
-		return e != c && e.do == collect && e.step.content == 0 && !e.clock.After(latest)
-	}) {
-		m.fail("a chunk is deleted within the grace period")
-	}
-}
-
-// checkUnused checks that no version of an object needs a chunk, apart from
-// those that a newer one has replaced for good: one that is acknowledged, or at so
-// many locations that it is as good as that.
-func (m *model) checkUnused(c *command, o *object, chunk blob.Name) {
-	unread := c.unread()
-	base := m.floor(o, m.world.moment+1, unread)
-	if base == nil && (unread|m.rotten()) != 0 {
-		return
-	}
-	need := max(c.client.quorum, len(m.world.places)/2+1)
-	var newest *version
-	for _, v := range o.versions {
-		copies := m.copies(o, v)
-		if copies.minus(unread).count() >= need && v.newer(base) {
-			base = v
-		}
-		if copies != 0 && v.newer(newest) {
-			newest = v
-		}
-	}
-	if base == nil {
-		base = newest
-	}
-	for _, v := range o.versions {
-		if base.newer(v) || !slices.Contains(v.chunks, chunk) || m.copies(o, v) == 0 {
-			continue
-		}
-		// One that is being written while gc runs is its writer's concern.
-		if len(v.promises) > 0 || v.sender.end != 0 && v.sender.end < c.start {
-			m.fail("a chunk of %s is deleted", v)
-		}
-	}
 }
 
 // copies returns the locations that hold a version, or a newer one.
 func (m *model) copies(o *object, v *version) places {
 	var found places
-	for i, p := range m.world.places {
-		if now := m.version(o, p.peek(o.blob)); now != nil && !v.newer(now) {
+	for i, l := range m.world.members {
+		if now := m.version(o, l.held(o.blob)); now != nil && !v.newer(now) {
 			found = found.with(i)
 		}
 	}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"strings"
 
@@ -24,7 +23,7 @@ type stock struct {
 // takeStock looks at what the locations hold.
 func (m *model) takeStock(verify bool) *stock {
 	s := &stock{inUse: map[blob.Name]bool{}}
-	s.Locations = make([]repair.LocationReport, len(m.world.places))
+	s.Locations = make([]repair.LocationReport, len(m.world.members))
 	for _, o := range m.objects {
 		m.countManifests(s, o)
 	}
@@ -36,18 +35,20 @@ func (m *model) takeStock(verify bool) *stock {
 			s.Damaged = append(s.Damaged, o.name)
 		}
 	}
-	unreferenced := map[blob.Name]bool{}
-	for i, p := range m.world.places {
+	for i, l := range m.world.members {
 		row := &s.Locations[i]
-		switch header := p.peek(blob.Header()); {
+		switch header := l.held(blob.Header()); {
 		case header == nil:
 			row.Missing++
-		case bytes.Equal(header, m.world.fixture.cluster.Header):
+		case m.isHeader(header):
 			row.Blobs++
 		default:
 			row.Blobs++
 			row.Corrupt++
 		}
+	}
+	unreferenced := map[blob.Name]bool{}
+	for _, p := range m.world.places {
 		for _, name := range p.names(blob.KindChunk) {
 			if !s.inUse[name] {
 				unreferenced[name] = true
@@ -60,15 +61,21 @@ func (m *model) takeStock(verify bool) *stock {
 
 func (m *model) countManifests(s *stock, o *object) {
 	newest := m.newest(o)
+	s.unclear = s.unclear || m.rolledBack(o, newest)
 	if newest == nil {
 		s.unclear = s.unclear || slices.ContainsFunc(m.world.places, func(p *place) bool { return p.peek(o.blob) != nil })
 		return
 	}
-	for i, p := range m.world.places {
+	for i, l := range m.world.members {
 		row := &s.Locations[i]
-		data := p.peek(o.blob)
+		s.unclear = s.unclear || m.ambiguous(l, o.blob)
+		data := l.held(o.blob)
 		if data == nil {
-			row.Missing++
+			if newest.deleted && o.leaving() {
+				s.unclear = true
+			} else {
+				row.Missing++
+			}
 			continue
 		}
 		row.Blobs++
@@ -78,8 +85,9 @@ func (m *model) countManifests(s *stock, o *object) {
 		case v != newest:
 			row.Stale++
 		}
+		m.countLacking(row, l, o.blob, func(data []byte) bool { return m.version(o, data) == newest })
 	}
-	s.unsettled = s.unsettled || m.copies(o, newest).count() <= len(m.world.places)/2
+	s.unsettled = s.unsettled || m.copies(o, newest).count() <= len(m.world.members)/2
 	if newest.deleted {
 		s.Deleted++
 		return
@@ -90,27 +98,47 @@ func (m *model) countManifests(s *stock, o *object) {
 	}
 }
 
-// intact reports whether check counts a location's copy of a chunk as good.
-func (m *model) intact(p *place, name blob.Name, verify bool) bool {
-	info, err := p.memory.Stat(context.Background(), name)
-	if err != nil || info.Size != int64(len(m.bytes[name])) {
-		return false
+// ambiguous reports whether it depends on more than the shards that parts have which
+// version of a blob is read: some part has something else.
+func (m *model) ambiguous(l *member, name blob.Name) bool {
+	return l.coded() && l.tally(name, func(p *place) [][]byte { return [][]byte{p.peek(name)} }).unusable > 0
+}
+
+// countLacking counts the parts of an erasure-coded set that lack their shard of what
+// is read.
+func (m *model) countLacking(row *repair.LocationReport, l *member, name blob.Name, fits func([]byte) bool) {
+	if l.coded() {
+		row.Missing += l.all.minus(l.complete(name, fits)).count()
 	}
-	return !verify || bytes.Equal(p.peek(name), m.bytes[name])
+}
+
+// intact returns the places whose copies, or shards, of a chunk check counts as good.
+func (m *model) intact(l *member, name blob.Name, verify bool) places {
+	good := l.sized(name, int64(len(m.bytes[name])))
+	if verify {
+		good = l.complete(name, func(data []byte) bool { return bytes.Equal(data, m.bytes[name]) })
+	}
+	if good.count() < l.data {
+		return 0
+	}
+	return good
 }
 
 // present reports whether any location has a good copy of a chunk.
 func (m *model) present(name blob.Name, verify bool) bool {
-	return slices.ContainsFunc(m.world.places, func(p *place) bool { return m.intact(p, name, verify) })
+	return slices.ContainsFunc(m.world.members, func(l *member) bool { return m.intact(l, name, verify) != 0 })
 }
 
 func (m *model) countChunk(s *stock, name blob.Name, verify bool) {
-	for i, p := range m.world.places {
+	for i, l := range m.world.members {
 		row := &s.Locations[i]
+		good := m.intact(l, name, verify)
 		switch {
-		case !p.has(name):
+		case l.coded():
+			row.Missing += l.all.minus(good).count()
+		case !l.parts[0].has(name):
 			row.Missing++
-		case m.intact(p, name, verify):
+		case good != 0:
 			row.Blobs++
 		default:
 			row.Blobs++
@@ -132,7 +160,7 @@ func (m *model) judgeReport(c *command) {
 		m.checkDamaged(c, damaged)
 	}
 	for i, row := range c.report.Locations {
-		if c.session.refused.has(i) && row.Err == nil && !row.Foreign {
+		if c.session.refused&m.world.members[i].all != 0 && row.Err == nil && !row.Foreign {
 			m.fail("it doesn't say that %s is unreachable", row.Location)
 		}
 	}
@@ -152,10 +180,16 @@ func (m *model) judgeReport(c *command) {
 			m.fail("all is well, it says, and it isn't at %s", row.Location)
 		}
 	}
+	for _, l := range m.world.members {
+		// Not counted before: whoever opens the cluster has what is lacking mended.
+		if lacking := l.all.minus(l.complete(blob.Header(), m.isHeader)); lacking != 0 {
+			m.fail("all is well, it says, and the key header isn't whole at %s", lacking)
+		}
+	}
 	now := m.world.tick()
 	for _, o := range m.objects {
 		if v := m.newest(o); v != nil {
-			v.promises = append(v.promises, promise{quorum: m.durable(c, o, v).count(), from: now, at: now})
+			v.promises = append(v.promises, promise{quorum: m.durable(c, o, v).count(), from: now, at: now, spare: m.spare(o, v)})
 		}
 	}
 	for _, p := range m.world.places {
@@ -167,7 +201,15 @@ func (m *model) judgeReport(c *command) {
 // isn't read by a repair, and is counted on by the next object with its content.
 func (m *model) sound(p *place) bool {
 	for name, content := range m.bytes {
-		if held := p.peek(name); held != nil && !bytes.Equal(held, content) {
+		held := p.peek(name)
+		if held != nil && p.member.coded() {
+			found, ok := p.member.shards(name, held)
+			if !ok || anyAltered(found) {
+				return false
+			}
+			held = found[0].content
+		}
+		if held != nil && !bytes.Equal(held, content) {
 			return false
 		}
 	}
@@ -203,6 +245,13 @@ func (m *model) compare(c *command, want *stock) {
 	}
 	for i, row := range got.Locations {
 		w := want.Locations[i]
+		if m.world.members[i].coded() {
+			// It also counts shards of what nothing needs, and each blob once.
+			if row.Missing+row.Stale+row.Corrupt == 0 && w.Missing+w.Stale+w.Corrupt > 0 {
+				m.fail("it finds nothing wrong at %s; %d are missing, %d stale, %d corrupt", row.Location, w.Missing, w.Stale, w.Corrupt)
+			}
+			continue
+		}
 		if row.Blobs != w.Blobs || row.Missing != w.Missing || row.Stale != w.Stale || row.Corrupt != w.Corrupt {
 			m.fail("it counts %d blobs, %d missing, %d stale, %d corrupt at %s; there are %d, %d, %d, %d",
 				row.Blobs, row.Missing, row.Stale, row.Corrupt, row.Location, w.Blobs, w.Missing, w.Stale, w.Corrupt)
@@ -212,9 +261,7 @@ func (m *model) compare(c *command, want *stock) {
 
 // judgeCollection compares what gc did with the model.
 func (m *model) judgeCollection(c *command) {
-	quiet := c.unread() == 0 && !c.cancelled && c.before != nil && !m.overlapped(c, anyCommand) &&
-		!m.harmedSince(c.start) && m.rotten() == 0 && m.opened(c)
-	if !quiet || c.before.unclear {
+	if !m.quiet(c) || c.before.unclear {
 		return
 	}
 	if c.err != nil {
@@ -222,9 +269,15 @@ func (m *model) judgeCollection(c *command) {
 		return
 	}
 	// gc also counts what older versions use that may yet come back.
-	unsettled := c.before.unsettled || c.client.quorum > len(m.world.places)/2+1
+	unsettled := c.before.unsettled || c.client.quorum > len(m.world.members)/2+1
 	if r := c.result; !unsettled && (r.InUse != c.before.InUse || r.Deleted+r.Waiting != c.before.Unreferenced) {
 		m.fail("it counts %d chunks in use, %d deleted, %d waiting; there are %d in use, %d unreferenced",
 			r.InUse, r.Deleted, r.Waiting, c.before.InUse, c.before.Unreferenced)
 	}
+}
+
+// quiet reports whether a collection has no excuse to fail.
+func (m *model) quiet(c *command) bool {
+	return c.unread() == 0 && !c.cancelled && c.before != nil && !m.overlapped(c, anyCommand) &&
+		!m.harmedSince(c.start) && m.rotten() == 0 && m.opened(c)
 }

@@ -11,7 +11,7 @@ import (
 // action is what one step of a script does.
 type action int
 
-// The actions. Those up to gc are commands of a client; the next ones are about
+// The actions. Those up to bury are commands of a client; the next ones are about
 // the command that a client has under way, and the last about locations and time.
 const (
 	put action = iota
@@ -22,6 +22,7 @@ const (
 	check
 	repairs
 	collect
+	bury // gc --tombstones
 	proceed
 	crash
 	cancel
@@ -33,17 +34,19 @@ const (
 )
 
 var actionWords = [...]string{
-	"put", "rm", "get", "stat", "ls", "check", "repair", "gc", "proceed", "crash", "cancel",
+	"put", "rm", "get", "stat", "ls", "check", "repair", "gc", "gc --tombstones", "proceed", "crash", "cancel",
 	"fault", "heal", "harm", "snapshot", "wait",
 }
 
 func (a action) String() string { return actionWords[a] }
 
 // command reports whether the action is a command of a client.
-func (a action) command() bool { return a <= collect }
+func (a action) command() bool { return a <= bury }
 
 // writes reports whether a command may change what locations hold.
-func (a action) writes() bool { return a == put || a == remove || a == repairs || a == collect }
+func (a action) writes() bool {
+	return a == put || a == remove || a == repairs || a == collect || a == bury
+}
 
 // step is one step of a script. Which fields matter depends on the action.
 type step struct {
@@ -63,7 +66,12 @@ type step struct {
 }
 
 // alone reports whether a command compares locations, and so waits for all of them.
-func (s step) alone() bool { return s.do == check || s.do == repairs || s.do == collect }
+func (s step) alone() bool {
+	return s.do == check || s.do == repairs || s.do == collect || s.do == bury
+}
+
+// dry reports whether it is a gc that only tells what it would do.
+func (s step) dry() bool { return (s.do == collect || s.do == bury) && s.content > 0 }
 
 // String describes a step in a line.
 func (s step) String() string {
@@ -84,9 +92,9 @@ func (s step) String() string {
 		if s.option > 0 {
 			b.WriteString(" --verify")
 		}
-	case collect:
+	case collect, bury:
 		fmt.Fprintf(&b, " --grace %s", graces[s.option])
-		if s.content > 0 {
+		if s.dry() {
 			b.WriteString(" --dry-run")
 		}
 	case fault:
@@ -118,16 +126,17 @@ var (
 	skews       = []time.Duration{0, -5 * time.Second, 5 * time.Second, time.Hour, -time.Hour}
 )
 
-// script is a whole sequence: how many locations and clients there are, and what
+// script is a whole sequence: which locations and clients there are, and what
 // happens.
 type script struct {
-	places  int
+	members []layout
 	clients []clientOptions
 	// seed decides what is of no importance, such as nonces.
 	seed uint64
-	// large is set when an object may have several chunks.
-	large bool
-	steps []step
+	// large is set when an object may have several chunks, guarded when the nodes
+	// record which versions there are.
+	large, guarded bool
+	steps          []step
 }
 
 // clientOptions says how a client calls pcctl.
@@ -153,7 +162,7 @@ func (s script) skewed() bool {
 // GoString describes a script line by line; rapid prints it so.
 func (s script) GoString() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d locations, seed %d\n", s.places, s.seed)
+	fmt.Fprintf(&b, "locations of (data, parts) %v, seed %d, guarded %t\n", s.members, s.seed, s.guarded)
 	for i, c := range s.clients {
 		fmt.Fprintf(&b, "  client %d: quorum %d, clock %s ahead, catalog %t\n", i, c.quorum, c.skew, c.catalog)
 	}
@@ -163,26 +172,38 @@ func (s script) GoString() string {
 	return b.String()
 }
 
+// places returns how many places the locations consist of.
+func (s script) places() int {
+	n := 0
+	for _, l := range s.members {
+		n += l.total
+	}
+	return n
+}
+
 // flavor says what may happen in a script. Each has only some of the troubles:
 // with all of them at once, nothing is promised any more soon, and nothing tested.
 type flavor struct {
 	faults, lies, harms, suspends bool
+	// coded has erasure-coded sets among the locations.
+	coded bool
 }
 
 // scripts returns the generator of scripts.
 func scripts(f flavor) *rapid.Generator[script] {
 	return rapid.Custom(func(t *rapid.T) script {
 		s := script{
-			places: rapid.SampledFrom([]int{3, 2, 3, 1, 4, 5}).Draw(t, "locations"),
-			seed:   rapid.Uint64Range(0, 1<<16).Draw(t, "seed"),
+			members: rapid.SampledFrom(f.layouts()).Draw(t, "locations"),
+			seed:    rapid.Uint64Range(0, 1<<16).Draw(t, "seed"),
 		}
 		s.large = rapid.IntRange(0, 31).Draw(t, "large") == 20
+		s.guarded = rapid.IntRange(0, 7).Draw(t, "guarded") == 6 && open()
 		clients := rapid.IntRange(1, 3).Draw(t, "clients")
 		unequal := rapid.IntRange(0, 9).Draw(t, "unequal")
 		for range clients {
 			var c clientOptions
 			if unequal == 9 || unequal == 8 {
-				c.quorum = rapid.IntRange(0, s.places).Draw(t, "quorum")
+				c.quorum = rapid.IntRange(0, len(s.members)).Draw(t, "quorum")
 			}
 			if unequal == 9 || unequal == 7 {
 				c.skew = rapid.SampledFrom(skews).Draw(t, "skew")
@@ -195,10 +216,22 @@ func scripts(f flavor) *rapid.Generator[script] {
 	})
 }
 
+// layouts returns what the locations may be.
+func (f flavor) layouts() [][]layout {
+	if f.coded {
+		return coded()
+	}
+	var layouts [][]layout
+	for _, n := range []int{3, 2, 3, 1, 4, 5} {
+		layouts = append(layouts, plain(n))
+	}
+	return layouts
+}
+
 // weights returns each action as often as it is to occur.
 func (f flavor) weights() []action {
-	weights := map[action]int{put: 10, get: 4, remove: 3, stat: 1, ls: 2, check: 1, repairs: 3, collect: 5, wait: 2}
-	order := []action{put, get, remove, collect, repairs, ls, check, stat, wait}
+	weights := map[action]int{put: 10, get: 4, remove: 3, stat: 1, ls: 2, check: 1, repairs: 3, collect: 5, bury: 3, wait: 2}
+	order := []action{put, get, remove, collect, repairs, bury, ls, check, stat, wait}
 	add := func(weight int, actions ...action) {
 		for _, a := range actions {
 			weights[a] = weight
@@ -235,7 +268,7 @@ func steps(f flavor, s script) *rapid.Generator[step] {
 		if st.do <= cancel {
 			st.client = below(len(s.clients), "client")
 		} else if st.do != wait {
-			st.place = below(s.places, "location")
+			st.place = below(s.places(), "location")
 		}
 		switch st.do {
 		case put:
@@ -249,7 +282,7 @@ func steps(f flavor, s script) *rapid.Generator[step] {
 			st.option = below(len(prefixes), "prefix")
 		case check, repairs:
 			st.option = below(2, "verify")
-		case collect:
+		case collect, bury:
 			st.option = below(len(graces), "grace")
 			st.content = below(8, "dry run") / 7
 		case fault:
@@ -266,7 +299,7 @@ func steps(f flavor, s script) *rapid.Generator[step] {
 			st.stop = rapid.IntRange(1, 16).Draw(t, "rounds")
 		}
 		if st.stop > 0 || st.do == crash || st.do == cancel {
-			st.mask = places(below(1<<s.places, "mask"))
+			st.mask = places(below(1<<s.places(), "mask"))
 		}
 		return st
 	})
@@ -276,6 +309,9 @@ func steps(f flavor, s script) *rapid.Generator[step] {
 func (f flavor) faultKinds() []faultKind {
 	var kinds []faultKind
 	for k := range faultKinds {
+		if k == forging && !f.coded {
+			continue
+		}
 		if k.lie() && f.lies || !k.lie() && f.faults {
 			kinds = append(kinds, k)
 		}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/storetest"
 )
 
@@ -58,12 +58,15 @@ func newFixture(t *testing.T) *fixture {
 
 // world is a script under way.
 type world struct {
-	fixture  *fixture
-	script   script
-	gate     gate
+	fixture *fixture
+	script  script
+	gate    gate
+	// members are the locations, places what they consist of.
+	members  []*member
 	places   []*place
 	clients  []*client
 	model    *model
+	marks    *marks
 	clock    time.Time
 	moment   int
 	catalogs string
@@ -73,11 +76,17 @@ type world struct {
 // newWorld returns a cluster whose header is at every location.
 func newWorld(f *fixture, s script, log func(string, ...any)) *world {
 	w := &world{fixture: f, script: s, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), log: log}
+	w.marks = &marks{recorded: map[rollback.Key]rollback.Mark{}}
 	w.model = newModel(w)
-	for i := range s.places {
-		p := newPlace(i, w.model)
-		w.places = append(w.places, p)
-		if err := p.memory.Put(context.Background(), blob.Header(), f.cluster.Header); err != nil {
+	for i, layout := range s.members {
+		l := newMember(i, layout)
+		for range layout.total {
+			p := newPlace(len(w.places), l, w.model)
+			l.add(p)
+			w.places = append(w.places, p)
+		}
+		w.members = append(w.members, l)
+		if err := l.store(blob.Header(), f.cluster.Header); err != nil {
 			panic(err)
 		}
 	}
@@ -94,7 +103,7 @@ func newWorld(f *fixture, s script, log func(string, ...any)) *world {
 func (w *world) newClient(options clientOptions) *client {
 	c := &client{index: len(w.clients), options: options, world: w, quorum: options.quorum, random: newRandom(w.script.seed, len(w.clients))}
 	if c.quorum == 0 {
-		c.quorum = len(w.places)/2 + 1
+		c.quorum = len(w.members)/2 + 1
 	}
 	w.clients = append(w.clients, c)
 	return c
@@ -252,7 +261,7 @@ func (w *world) ended(c *client) error {
 	cmd.end = w.tick()
 	cmd.cancel()
 	w.log("   = %s", cmd)
-	if c.options.catalog && (cmd.do == ls || cmd.do == collect) {
+	if c.options.catalog && (cmd.do == ls || cmd.do == collect || cmd.do == bury) {
 		c.deceived |= cmd.lied
 	}
 	if !cmd.dead {
