@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
@@ -24,11 +23,6 @@ var errInterrupted = errors.New("interrupted")
 // The first Ctrl-C, SIGTERM or SIGHUP makes the command clean up and fail; the
 // second one ends the process at once.
 func Main() int {
-	if os.Getenv("GOGC") == "" {
-		// What long listings must remember is most of their memory. Its size counts for
-		// more than the little time that collecting the rest more often takes.
-		debug.SetGCPercent(50)
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
