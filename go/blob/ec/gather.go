@@ -116,6 +116,10 @@ func (r *reading) dispensable() bool {
 		}
 		late = append(late, part)
 	}
+	// Fewer answers may have missed a version that was acknowledged.
+	if !r.t.isChunk() && r.t.definite() < r.l.total-r.l.data {
+		return false
+	}
 	best := r.t.best()
 	if best == nil || r.t.doubt(best) != nil {
 		return false
