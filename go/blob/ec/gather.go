@@ -62,6 +62,8 @@ type reading struct {
 	memory  [][]byte
 	// taken says that the plan's take has taken a version.
 	taken bool
+	// waited says that parts were waited for as long as they usually take, and more.
+	waited bool
 }
 
 // gather asks parts for what they hold of a blob, those of the plan at first and
@@ -87,6 +89,7 @@ func (l *Location) gather(ctx context.Context, name blob.Name, limit int64, p pl
 			r.ask(ctx, r.lacking())
 			timer.Reset(l.pace.Patience(r.waiting, r.size()))
 		case <-timer.C:
+			r.waited = true
 			l.pace.Late(r.waiting)
 			r.ask(ctx, 1)
 			timer.Reset(l.pace.Patience(r.waiting, r.size()))
@@ -116,8 +119,9 @@ func (r *reading) dispensable() bool {
 		}
 		late = append(late, part)
 	}
-	// Fewer answers may have missed a version that was acknowledged.
-	if !r.t.isChunk() && r.t.definite() < r.l.total-r.l.data {
+	// So few answers may have missed a version that was acknowledged: a part that was
+	// late before gets another chance.
+	if !r.t.isChunk() && r.t.definite() < r.l.total-r.l.data && !r.waited {
 		return false
 	}
 	best := r.t.best()
