@@ -122,12 +122,7 @@ func (r *reading) get(ctx context.Context, i int, use func([]byte) error) answer
 	start := time.Now()
 	memory := r.set.memory.Take(int(r.limit))
 	defer r.set.memory.Give(memory)
-	_, a.err = blob.GetAccepted(ctx, r.set.locations[i], r.name, memory, r.limit, func(data []byte) error {
-		if err := use(data); err != nil {
-			return refusal{err}
-		}
-		return nil
-	})
+	_, a.err = blob.GetAccepted(ctx, r.set.locations[i], r.name, memory, r.limit, refusing(use))
 	a.took = time.Since(start)
 	a.refused = errors.As(a.err, &refusal{})
 	return a
@@ -242,12 +237,7 @@ func (s *Set) getOne(ctx context.Context, i int, name blob.Name, limit int64, ac
 	if accept == nil {
 		reply.Data, reply.Err = location.Get(ctx, name, nil, limit)
 	} else {
-		reply.Data, reply.Err = blob.GetAccepted(ctx, location, name, nil, limit, func(data []byte) error {
-			if err := accept(i, data); err != nil {
-				return refusal{err}
-			}
-			return nil
-		})
+		reply.Data, reply.Err = blob.GetAccepted(ctx, location, name, nil, limit, refusing(func(data []byte) error { return accept(i, data) }))
 	}
 	if ctx.Err() == nil {
 		s.pace.Answered(i, pace.Small, time.Since(start), !blob.Answered(reply.Err))
@@ -280,6 +270,17 @@ func (r refusal) Unwrap() error { return r.error }
 
 // Is has a refused copy count as a damaged one.
 func (r refusal) Is(target error) bool { return target == blob.ErrDamaged }
+
+// refusing returns accept with its errors as refusals, so that they are told from what
+// else a location returns.
+func refusing(accept func([]byte) error) func([]byte) error {
+	return func(data []byte) error {
+		if err := accept(data); err != nil {
+			return refusal{err}
+		}
+		return nil
+	}
+}
 
 // Lacking asks every location at once and counts those that answer that they have
 // no blob of that name and size.
