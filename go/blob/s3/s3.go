@@ -224,20 +224,18 @@ func (l *Location) Get(ctx context.Context, name blob.Name, buf []byte, limit in
 // checksum takes as long to compute as the reader takes to decrypt. So the service is
 // asked for one only when a blob isn't authentic: it may have been altered on the way.
 func (l *Location) GetAccepted(ctx context.Context, name blob.Name, buf []byte, limit int64, accept func([]byte) error) ([]byte, error) {
-	data, err := l.getTrying(ctx, name, buf, limit, func() bool { return false })
-	if err != nil {
-		return nil, err
+	unasked := func() bool { return false }
+	var refusal error
+	for _, checksum := range []func() bool{unasked, l.checksums.Load} {
+		data, err := l.getTrying(ctx, name, buf, limit, checksum)
+		if err != nil {
+			return nil, err
+		}
+		if refusal = accept(data); refusal == nil {
+			return data, nil
+		}
 	}
-	if accept(data) == nil {
-		return data, nil
-	}
-	if data, err = l.Get(ctx, name, buf, limit); err != nil {
-		return nil, err
-	}
-	if err := accept(data); err != nil {
-		return nil, err
-	}
-	return data, nil
+	return nil, refusal
 }
 
 // getTrying reads a blob. checksum says before each try whether to ask for a checksum.
