@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/store"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/survey"
 )
 
 const (
-	// smallBlob is the size up to which the blob of a chunk counts as small, in bytes.
-	smallBlob = 64 << 10
+	// smallBlob is the size of the largest blob of a small object's chunk, in bytes.
+	smallBlob = store.SmallObject + chunk.Overhead
 	// smallAtOnce bounds how many small ones are read at once, as many as each location
 	// that is far away can take: 16 MiB of memory.
 	smallAtOnce = 256
