@@ -129,15 +129,25 @@ func (p *place) leave() error {
 	if p.service != nil {
 		err = p.service.stop()
 	}
+	err = errors.Join(err, p.discard(p.dir))
 	if p.tree {
-		return errors.Join(err, os.RemoveAll(p.dir))
+		return err
 	}
 	// The next tool needs the name.
 	aside, asideErr := os.MkdirTemp(filepath.Dir(p.dir), "left-")
 	if asideErr != nil {
 		return errors.Join(err, asideErr)
 	}
-	return errors.Join(err, empty(p.dir), os.Rename(p.dir, filepath.Join(aside, filepath.Base(p.dir))))
+	return errors.Join(err, os.Rename(p.dir, filepath.Join(aside, filepath.Base(p.dir))))
+}
+
+// discard gives back what a part of the place takes of the disk. Where there are many
+// files they are removed, or else emptied.
+func (p *place) discard(path string) error {
+	if p.tree {
+		return os.RemoveAll(path)
+	}
+	return empty(path)
 }
 
 // empty truncates all files of a tree. To remove them would cost whoever makes files
@@ -230,11 +240,7 @@ func (m *measurement) storeIn(ctx context.Context, t tool, p *place, compare boo
 				return fmt.Errorf("get did not give back what was put: %w", err)
 			}
 		}
-		done := os.RemoveAll
-		if !p.tree {
-			done = empty
-		}
-		if err := done(p.out); err != nil {
+		if err := p.discard(p.out); err != nil {
 			return err
 		}
 	}
