@@ -31,3 +31,18 @@ func Create(ctx context.Context, location Location, name Name, data []byte) erro
 	}
 	return location.Put(ctx, name, data)
 }
+
+// Looker is what a Creator also implements when it looks for an earlier blob before it
+// tries to create one, in case that its service doesn't notice.
+type Looker interface {
+	// CreateAbsent is Create without that look.
+	CreateAbsent(ctx context.Context, name Name, data []byte) error
+}
+
+// CreateAbsent is Create for somebody who has just seen that there is no such blob.
+func CreateAbsent(ctx context.Context, location Location, name Name, data []byte) error {
+	if looker, ok := location.(Looker); ok {
+		return looker.CreateAbsent(ctx, name, data)
+	}
+	return Create(ctx, location, name, data)
+}

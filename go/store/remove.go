@@ -48,6 +48,10 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		if err := to.Flush(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		// What was missing somewhere, and stored now, may have replaced something newer.
+		if err := s.settle(ctx, to, []*manifest.Manifest{result.Manifest}); err != nil {
+			return err
+		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	tombstone := result.Manifest

@@ -45,6 +45,8 @@ func Run(t *testing.T, open func(t *testing.T) blob.Location) {
 		{"PutGet", testPutGet},
 		{"Overwrite", testOverwrite},
 		{"Create", testCreate},
+		{"Amend", testAmend},
+		{"AmendMeanwhile", testAmendMeanwhile},
 		{"Buffer", testBuffer},
 		{"Limit", testLimit},
 		{"Delete", testDelete},

@@ -14,6 +14,11 @@ func TestMemory(t *testing.T) {
 	blobtest.Run(t, func(*testing.T) blob.Location { return blobtest.NewMemory("memory") })
 }
 
+func TestMemoryAmendedAtOnce(t *testing.T) {
+	m := blobtest.NewMemory("memory")
+	blobtest.AmendAtOnce(t, m, blobtest.NewFaulty(m))
+}
+
 func TestFaultyWithoutFaults(t *testing.T) {
 	blobtest.Run(t, func(*testing.T) blob.Location { return blobtest.NewFaulty(blobtest.NewMemory("memory")) })
 }

@@ -200,6 +200,24 @@ func (f *Faulty) Create(ctx context.Context, name blob.Name, data []byte) error 
 	return blob.Create(ctx, f.inner, name, data)
 }
 
+// Amend amends at the inner location. It counts as Get and, when something is stored, as
+// Put.
+func (f *Faulty) Amend(ctx context.Context, name blob.Name, limit int64, change blob.Change) error {
+	if err := f.enter(ctx, Get, name); err != nil {
+		return err
+	}
+	return blob.Amend(ctx, f.inner, name, limit, func(data []byte, err error) ([]byte, error) {
+		if err == nil {
+			data = f.altered(name, data)
+		}
+		next, err := change(data, err)
+		if err != nil || next == nil {
+			return nil, err
+		}
+		return next, f.enterPut(ctx, name, next)
+	})
+}
+
 // enterPut is enter for what takes space.
 func (f *Faulty) enterPut(ctx context.Context, name blob.Name, data []byte) error {
 	if err := f.enter(ctx, Put, name); err != nil {
@@ -221,17 +239,25 @@ func (f *Faulty) Get(ctx context.Context, name blob.Name, buf []byte, limit int6
 		return nil, err
 	}
 	data, err := f.inner.Get(ctx, name, buf, limit)
+	if err != nil {
+		return nil, err
+	}
+	altered := f.altered(name, data)
+	if int64(len(altered)) > limit {
+		return nil, blob.ErrTooLarge
+	}
+	return append(buf[:0], altered...), nil
+}
+
+// altered returns what the location hands out instead of a blob.
+func (f *Faulty) altered(name blob.Name, data []byte) []byte {
 	f.mu.Lock()
 	alter := f.alter
 	f.mu.Unlock()
-	if err != nil || alter == nil {
-		return data, err
+	if alter == nil {
+		return data
 	}
-	data = alter(name, bytes.Clone(data))
-	if int64(len(data)) > limit {
-		return nil, blob.ErrTooLarge
-	}
-	return append(buf[:0], data...), nil
+	return alter(name, bytes.Clone(data))
 }
 
 // Stat asks the inner location.

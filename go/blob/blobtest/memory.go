@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -71,10 +72,48 @@ func (m *Memory) put(ctx context.Context, name blob.Name, data []byte, replace b
 	if _, exists := m.blobs[name]; exists && !replace {
 		return blob.ErrExists
 	}
+	m.store(name, data)
+	return nil
+}
+
+// store stores a copy of data. m.mu is held.
+func (m *Memory) store(name blob.Name, data []byte) {
 	m.version++
 	m.changed[sectionOf(name)] = m.version
 	m.blobs[name] = entry{bytes.Clone(data), strconv.Itoa(m.version)}
-	return nil
+}
+
+// Amend changes a blob; see blob.Amender.
+func (m *Memory) Amend(ctx context.Context, name blob.Name, limit int64, change blob.Change) error {
+	for range blob.AmendTries {
+		former, err := m.find(ctx, name)
+		if err != nil && !errors.Is(err, blob.ErrNotFound) {
+			return err
+		}
+		data := bytes.Clone(former.data)
+		if int64(len(data)) > limit {
+			data, err = nil, blob.ErrTooLarge
+		}
+		next, err := change(data, err)
+		if err != nil || next == nil {
+			return err
+		}
+		if m.replace(name, former.mark, next) {
+			return nil
+		}
+	}
+	return blob.ErrContended
+}
+
+// replace stores a blob if what is there has the mark, "" being that of nothing.
+func (m *Memory) replace(name blob.Name, mark string, data []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.blobs[name].mark != mark {
+		return false
+	}
+	m.store(name, data)
+	return true
 }
 
 // Get copies the blob.

@@ -25,6 +25,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"powercloud.unidatum.com/go/blob"
@@ -49,6 +50,7 @@ type Location struct {
 
 	temporary [8]byte // begins the names of this Location's temporary files
 	sequence  atomic.Uint64
+	amending  sync.Mutex
 
 	flush flushing
 }

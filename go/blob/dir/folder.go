@@ -45,6 +45,9 @@ type folder interface {
 	// mark returns a mark that changes whenever the folder's entries do, or "" if
 	// the folder may still change without a change of its mark.
 	mark(now time.Time) (string, error)
+	// lock locks the folder against other processes, or reports that one has it
+	// locked. Where it can't be locked, it counts as if it were.
+	lock() (unlock func(), busy bool)
 	// sync makes the folder's entries outlast a power cut.
 	sync() error
 	// removed reports whether this folder has been removed since it was opened.

@@ -187,6 +187,20 @@ func (f *fdFolder) mark(now time.Time) (string, error) {
 	}, "-"), nil
 }
 
+func (f *fdFolder) lock() (unlock func(), busy bool) {
+	_, err := retry(func() (int, error) { return 0, unix.Flock(f.fd, unix.LOCK_EX|unix.LOCK_NB) })
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil, true
+	case err != nil:
+		return func() {}, false
+	}
+	return func() {
+		_ = unix.Flock(f.fd, unix.LOCK_UN)
+		runtime.KeepAlive(f)
+	}, false
+}
+
 func (f *fdFolder) sync() error {
 	defer runtime.KeepAlive(f)
 	err := fdFile(f.fd).Sync()

@@ -114,6 +114,8 @@ func (f rootFolder) stat(name string) (status, error) {
 	return status{regular: info.Mode().IsRegular(), size: info.Size(), modified: info.ModTime()}, nil
 }
 
+func (f rootFolder) lock() (unlock func(), busy bool) { return func() {}, false }
+
 func (f rootFolder) rename(name string, to folder, newName string) error {
 	return withoutPaths(f.root.Rename(f.at(name), to.(rootFolder).at(newName)))
 }

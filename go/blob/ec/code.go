@@ -129,6 +129,23 @@ func (e *encoded) record(index int) ([]byte, error) {
 	return made[:length], nil
 }
 
+// asRecord is record with what is known of it.
+func (e *encoded) asRecord(index int) (record, error) {
+	raw, err := e.record(index)
+	if err != nil {
+		return record{}, err
+	}
+	return record{descriptor: e.descriptor, id: e.id(), index: index, raw: raw}, nil
+}
+
+// weight returns what record takes in memory besides what is there already, in bytes.
+func (e *encoded) weight(index int) int64 {
+	if e.memory != nil {
+		return 0
+	}
+	return e.recordSize(e.size, index)
+}
+
 // sumLarge computes the sums of a large blob's shards without keeping them.
 func (e *encoded) sumLarge() error {
 	hashes := make([]hash.Hash, e.total)

@@ -153,25 +153,16 @@ func (v *version) durable(flushed ledger.Places, need int) bool {
 	return n >= need
 }
 
-// shorten has a part drop what is behind a version. It looks again just before:
-// others may be replacing the blob.
+// shorten has a part drop what is behind a version.
 func (l *Location) shorten(ctx context.Context, part int, name blob.Name, id versionID) error {
-	a, _ := l.ask(ctx, part, name, inspectLimit)
-	if a.state == tooLarge {
-		if err := l.memory.Acquire(ctx, largeMemory); err != nil {
-			return err
+	return l.amend(ctx, part, name, nil, 0, func(a *answer) ([]record, bool, error) {
+		for i := range a.records {
+			if a.records[i].id == id && i < len(a.records)-1 {
+				return a.records[:i+1], true, nil
+			}
 		}
-		defer l.memory.Release(largeMemory)
-		a, _ = l.ask(ctx, part, name, maxSize)
-	}
-	var raws [][]byte
-	for i := range a.records {
-		raws = append(raws, a.records[i].raw)
-		if a.records[i].id == id && i < len(a.records)-1 {
-			return l.parts[part].Put(ctx, name, joinRecords(raws))
-		}
-	}
-	return nil
+		return nil, false, nil
+	})
 }
 
 // withMissed returns the errors of a flush and, for the parts without one, why

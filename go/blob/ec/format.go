@@ -119,19 +119,20 @@ func newer(sequence uint64, id versionID, than uint64, other versionID) bool {
 }
 
 // parseRecords parses what a part holds of a blob: one to maxRecords records, the
-// newest version first. The records refer to data.
+// newest version first. The records refer to data. With an error, it returns those that
+// come before what is wrong.
 func parseRecords(data []byte, name blob.Name, l layout) ([]record, error) {
 	var records []record
 	for len(data) > 0 {
 		if len(records) == maxRecords {
-			return nil, fmt.Errorf("it has more than %d versions: %w", maxRecords, errFormat)
+			return records, fmt.Errorf("it has more than %d versions: %w", maxRecords, errFormat)
 		}
 		r, err := parseRecord(data, name, l)
 		if err != nil {
-			return nil, err
+			return records, err
 		}
 		if n := len(records); n > 0 && !newer(records[n-1].sequence, records[n-1].id, r.sequence, r.id) {
-			return nil, fmt.Errorf("its versions are out of order: %w", errFormat)
+			return records, fmt.Errorf("its versions are out of order: %w", errFormat)
 		}
 		records = append(records, r)
 		data = data[len(r.raw):]
@@ -189,14 +190,6 @@ func allZero(data []byte) bool {
 func (r *record) intact() bool {
 	sum := sha256.Sum256(r.payload)
 	return bytes.Equal(sum[:], r.sum(r.index))
-}
-
-// joinRecords returns what a part stores for these records, the newest first.
-func joinRecords(raws [][]byte) []byte {
-	if len(raws) == 1 {
-		return raws[0]
-	}
-	return bytes.Join(raws, nil)
 }
 
 // sizeFromLengths returns the size of the blob of which shards of these lengths are

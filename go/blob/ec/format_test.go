@@ -335,9 +335,6 @@ func FuzzParseRecords(f *testing.F) {
 	f.Add(slices.Concat(shards[1], shardsOf(f, l, name, 5, nil)[1]))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		records, err := parseRecords(data, name, l)
-		if err != nil {
-			return
-		}
 		var again []byte
 		for _, r := range records {
 			again = r.appendHeader(again, r.index)
@@ -348,7 +345,7 @@ func FuzzParseRecords(f *testing.F) {
 			}
 			r.intact()
 		}
-		if !bytes.Equal(again, data) {
+		if !bytes.HasPrefix(data, again) || err == nil && len(again) < len(data) {
 			t.Errorf("%x was read and is written as %x", data, again)
 		}
 	})

@@ -246,19 +246,24 @@ func (l *Location) ask(ctx context.Context, part int, name blob.Name, limit int6
 		buf = memory
 	}
 	data, err := l.parts[part].Get(ctx, name, buf, l.partLimit(limit))
+	return l.answerOf(name, data, err), memory
+}
+
+// answerOf returns what a part says that answers a Get like this.
+func (l *Location) answerOf(name blob.Name, data []byte, err error) answer {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
-		return answer{state: absent}, memory
+		return answer{state: absent}
 	case errors.Is(err, blob.ErrTooLarge):
-		return answer{state: tooLarge}, memory
+		return answer{state: tooLarge}
 	case errors.Is(err, blob.ErrDamaged):
-		return answer{state: unusable, err: err}, memory
+		return answer{state: unusable, err: err}
 	case err != nil:
-		return answer{state: unreachable, err: err}, memory
+		return answer{state: unreachable, err: err}
 	}
 	records, err := parseRecords(data, name, l.layout)
-	if err != nil {
-		return answer{state: unusable, err: err, length: len(data)}, memory
+	if len(records) == 0 {
+		return answer{state: unusable, err: err, length: len(data)}
 	}
-	return answer{state: holding, records: records, length: len(data)}, memory
+	return answer{state: holding, damaged: err != nil, err: err, records: records, length: len(data)}
 }

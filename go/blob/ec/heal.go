@@ -177,6 +177,8 @@ func (t *tally) defects(v *version) []defect {
 			found[part] = missing
 		case a.state == unusable:
 			found[part] = corrupt
+		case a.state == holding && a.damaged:
+			found[part] = corrupt
 		case a.state != holding || t.holds(part, v):
 		case a.has(v.id) != nil:
 			// The same shard as another part's: its own is missing.
@@ -266,32 +268,19 @@ func (x *examination) payloadsOf(ctx context.Context, t *tally, v *version) ([][
 // version may not outlast a power cut.
 func (x *examination) makeShard(ctx context.Context, t *tally, v *version, part int, payloads [][]byte) error {
 	index := v.vacant(part)
+	if t.holds(part, v) {
+		index = t.answers[part].has(v.id).index // What is behind it was altered.
+	}
 	raw, err := x.rebuild(&v.descriptor, payloads, index)
 	if err != nil {
 		return err
 	}
-	var before, behind []record
-	for _, r := range t.answers[part].records {
-		switch {
-		case t.isChunk():
-		case newer(r.sequence, r.id, v.sequence, v.id):
-			before = append(before, r)
-		case r.id != v.id && v.stacked:
-			behind = append(behind, r)
-		}
+	if t.isChunk() {
+		err = x.parts[part].Put(ctx, t.name, raw)
+	} else {
+		_, err = x.mendAlone(ctx, part, mending{record: v.record(index, raw), stacked: v.stacked, beneath: t})
 	}
-	before = before[:min(len(before), maxRecords-1)]
-	behind = behind[:min(len(behind), maxRecords-1-len(before))]
-	raws, err := x.fetch(ctx, t, part, before)
 	if err != nil {
-		return err
-	}
-	older, err := x.fetch(ctx, t, part, behind)
-	if err != nil {
-		return err
-	}
-	raws = append(append(raws, raw), older...)
-	if err := x.parts[part].Put(ctx, t.name, joinRecords(raws)); err != nil {
 		return err
 	}
 	v.parts[index] = part

@@ -2,7 +2,6 @@ package ec
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"powercloud.unidatum.com/go/blob"
@@ -22,9 +21,8 @@ func (e *entry) inspectLimit(data int) int64 {
 }
 
 // inspect asks every part for all that it holds of a blob, and compares each shard
-// with its sum. Large shards are read one after the other and not kept; fetch
-// reads them again; large is what takes more than limit. release is called when the
-// records aren't needed any more.
+// with its sum. Large shards are read one after the other and not kept; large is what
+// takes more than limit. release is called when the records aren't needed any more.
 func (l *Location) inspect(ctx context.Context, name blob.Name, limit int64) (t *tally, release func(), err error) {
 	all := l.everything()
 	all.patient = true
@@ -78,25 +76,4 @@ func (l *Location) inspectLarge(ctx context.Context, t *tally, part int) {
 		r := &t.answers[part].records[i]
 		r.sums, r.raw, r.payload = slices.Clone(r.sums), nil, nil
 	}
-}
-
-// fetch returns these records of a part, as they are stored, reading again those
-// that inspect didn't keep.
-func (l *Location) fetch(ctx context.Context, t *tally, part int, records []record) ([][]byte, error) {
-	var raws [][]byte
-	var again *answer
-	for i := range records {
-		r := &records[i]
-		if r.raw == nil {
-			if again == nil {
-				a, _ := l.ask(ctx, part, t.name, maxSize)
-				again = &a
-			}
-			if r = again.has(r.id); r == nil {
-				return nil, errors.New("an earlier version of its shard has changed meanwhile")
-			}
-		}
-		raws = append(raws, r.raw)
-	}
-	return raws, nil
 }

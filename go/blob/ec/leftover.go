@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -123,25 +124,15 @@ func (l *Location) removeOrphans(ctx context.Context, name blob.Name) error {
 		return t.failure("shards can't be removed while a part can't be read")
 	}
 	found := t.orphans()
-	errs := l.each(func(i int, part blob.Location) error {
-		var kept []record
-		records := t.answers[i].records
-		for _, r := range records {
-			if !found[r.id] {
-				kept = append(kept, r)
-			}
-		}
-		switch {
-		case len(kept) == len(records):
+	errs := l.each(func(i int, _ blob.Location) error {
+		if !slices.ContainsFunc(t.answers[i].records, func(r record) bool { return found[r.id] }) {
 			return nil
-		case len(kept) == 0:
-			return part.Delete(ctx, name)
 		}
-		raws, err := l.fetch(ctx, t, i, kept)
-		if err != nil {
-			return err
-		}
-		return part.Put(ctx, name, joinRecords(raws))
+		return l.amend(ctx, i, name, nil, 0, func(a *answer) ([]record, bool, error) {
+			kept := slices.Clone(a.records)
+			kept = slices.DeleteFunc(kept, func(r record) bool { return found[r.id] })
+			return kept, len(kept) < len(a.records), nil
+		})
 	})
 	if countNil(errs) < l.total {
 		return errors.Join(ctx.Err(), l.failures("removing shards", errs))

@@ -25,10 +25,8 @@ func (l *Location) mendBehind(ctx context.Context, t *tally, v *version) {
 			// Whoever wrote the version wrote sums that contradict each other.
 			return
 		}
-		name, id, sequence, stacked := t.name, v.id, v.sequence, v.stacked
-		l.background.Run(ctx, func(ctx context.Context) {
-			l.mend(ctx, part, name, made, mending{id, sequence, stacked})
-		})
+		m := mending{record: v.record(part, made), stacked: v.stacked}
+		l.background.Run(ctx, func(ctx context.Context) { l.mend(ctx, part, m) })
 	}
 }
 
@@ -47,42 +45,72 @@ func (t *tally) lacks(part int, v *version) bool {
 // isChunk reports whether the blob has one version only.
 func (t *tally) isChunk() bool { return t.name.Kind == blob.KindChunk }
 
-// mending describes the version that a shard belongs to which is to be mended.
+// mending is a shard that a part is to have.
 type mending struct {
-	id       versionID
-	sequence uint64
+	record
 	// stacked says that the version may not outlast a power cut, so that what is
 	// there of older ones must stay.
 	stacked bool
+	// beneath has newer versions that the shard goes behind. Where the part has
+	// another one that is newer, somebody is replacing the blob, and it is left alone.
+	beneath *tally
+}
+
+// record returns what is known of a shard of the version.
+func (v *version) record(index int, raw []byte) record {
+	return record{descriptor: v.descriptor, id: v.id, index: index, raw: raw}
+}
+
+// change puts the shard where it belongs, unless the part has it by now.
+func (m *mending) change(a *answer) (records []record, ok bool, err error) {
+	var before, behind []record
+	for i := range a.records {
+		r := &a.records[i]
+		switch {
+		case !r.intact():
+		case r.id == m.id && r.index == m.index:
+			if !a.damaged && a.allIntact() {
+				return nil, false, nil
+			}
+		case r.id == m.id:
+		case !newer(r.sequence, r.id, m.sequence, m.id):
+			if m.stacked {
+				behind = append(behind, *r)
+			}
+		case m.beneath == nil || m.beneath.version(r.id) == nil:
+			return nil, false, nil
+		default:
+			before = append(before, *r)
+		}
+	}
+	records = append(before[:min(len(before), maxRecords-1)], m.record)
+	return append(records, behind[:min(len(behind), maxRecords-len(records))]...), true, nil
+}
+
+// allIntact reports whether every shard has the sum that its header states.
+func (a *answer) allIntact() bool {
+	for i := range a.records {
+		if !a.records[i].intact() {
+			return false
+		}
+	}
+	return true
 }
 
 // mend sends a part its shard, unless it has it by now, or a newer one.
-func (l *Location) mend(ctx context.Context, part int, name blob.Name, made []byte, m mending) {
-	raws := [][]byte{made}
-	if name.Kind != blob.KindChunk {
-		unlock, err := l.names.lock(ctx, name)
-		if err != nil {
+func (l *Location) mend(ctx context.Context, part int, m mending) {
+	stacks := false
+	var err error
+	if m.name.Kind == blob.KindChunk {
+		err = l.parts[part].Put(ctx, m.name, m.raw)
+	} else {
+		unlock, lockErr := l.names.lock(ctx, m.name)
+		if lockErr != nil {
 			return
 		}
 		defer unlock()
-		a, _ := l.ask(ctx, part, name, maxSize)
-		if has := a.has(m.id); a.state == unreachable || has != nil && has.intact() {
-			return
-		}
-		for i := range a.records {
-			r := &a.records[i]
-			if r.id == m.id || !r.intact() {
-				continue
-			}
-			if newer(r.sequence, r.id, m.sequence, m.id) {
-				return
-			}
-			if m.stacked && len(raws) < maxRecords {
-				raws = append(raws, r.raw)
-			}
-		}
+		stacks, err = l.mendAlone(ctx, part, m)
 	}
-	err := l.parts[part].Put(ctx, name, joinRecords(raws))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -90,9 +118,68 @@ func (l *Location) mend(ctx context.Context, part int, name blob.Name, made []by
 		return
 	}
 	l.mended[part] = true
-	if len(raws) > 1 {
-		l.noteReplaced(name, replacement{m.id, true})
+	if stacks {
+		l.noteReplaced(m.name, replacement{m.id, true})
 	}
+}
+
+// mendAlone is mend while nobody else in this process changes the blob. It reports
+// whether older versions stay behind the one that is mended.
+func (l *Location) mendAlone(ctx context.Context, part int, m mending) (stacks bool, err error) {
+	err = l.amend(ctx, part, m.name, nil, int64(len(m.raw)), func(a *answer) ([]record, bool, error) {
+		records, ok, err := m.change(a)
+		stacks = ok && len(records) > 1
+		return records, ok, err
+	})
+	return stacks, err
+}
+
+// complete has the parts that lack a shard of the version that is read sent theirs, if
+// that version is this blob, and reports whether it is. What there is of it counts as
+// written now.
+func (l *Location) complete(ctx context.Context, name blob.Name, data []byte) (bool, error) {
+	t, release, err := l.inspectAlone(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	best := t.best()
+	if best == nil || best.size != int64(len(data)) {
+		return false, nil
+	}
+	made, err := l.encode(name, best.sequence, data)
+	if err != nil {
+		return false, err
+	}
+	defer made.release()
+	if made.id() != best.id {
+		return false, nil
+	}
+	errs := l.each(func(i int, part blob.Location) error {
+		if t.answers[i].state == unreachable {
+			return t.answers[i].err
+		}
+		if t.holds(i, best) {
+			// A flush covers what others wrote only once it was found with Stat.
+			_, err := part.Stat(ctx, name)
+			return err
+		}
+		record, err := made.asRecord(i)
+		if err != nil {
+			return err
+		}
+		_, err = l.mendAlone(ctx, i, mending{record: record, stacked: best.stacked, beneath: t})
+		return err
+	})
+	if err := l.acknowledge(ctx, errs); err != nil {
+		return false, err
+	}
+	if best.stacked {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.noteReplaced(name, replacement{best.id, true})
+	}
+	return true, nil
 }
 
 func (l *Location) isSpurned(part int) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,12 +31,16 @@ func (l *Location) Put(ctx context.Context, name blob.Name, data []byte) error {
 	return l.replace(ctx, name, data)
 }
 
-// PutMissing stores the shards of a chunk that parts lack; see blob.Completer.
+// PutMissing stores the shards of a blob that parts lack; see blob.Completer.
 func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
 	if err := blob.CheckCall(ctx, name); err != nil {
 		return err
 	}
 	if name.Kind != blob.KindChunk {
+		there, err := l.complete(ctx, name, data)
+		if there || err != nil {
+			return err
+		}
 		return l.replace(ctx, name, data)
 	}
 	size := int64(len(data))
@@ -68,37 +73,17 @@ func (l *Location) putChunk(ctx context.Context, name blob.Name, data []byte, ha
 			if err := encode(); err != nil {
 				return err
 			}
-			return l.putRecord(ctx, made, i, nil)
+			raw, err := made.record(i)
+			if err != nil {
+				return err
+			}
+			return part.Put(ctx, name, raw)
 		})
 	})
 	if made != nil {
 		made.release()
 	}
 	return l.acknowledge(ctx, errs)
-}
-
-// putRecord sends a part its record, and behind it older ones.
-func (l *Location) putRecord(ctx context.Context, made *encoded, part int, older func() ([][]byte, error)) error {
-	if made.memory == nil {
-		weight := min(made.recordSize(made.size, part), largeMemory)
-		if err := l.memory.Acquire(ctx, weight); err != nil {
-			return err
-		}
-		defer l.memory.Release(weight)
-	}
-	raw, err := made.record(part)
-	if err != nil {
-		return err
-	}
-	raws := [][]byte{raw}
-	if older != nil {
-		behind, err := older()
-		if err != nil {
-			return err
-		}
-		raws = append(raws, behind...)
-	}
-	return l.parts[part].Put(ctx, made.name, joinRecords(raws))
 }
 
 // acknowledge enters a write of which errs says which parts took it.
@@ -132,17 +117,21 @@ func (l *Location) replace(ctx context.Context, name blob.Name, data []byte) err
 		return err
 	}
 	defer made.release()
-	behind, kept := make([][]record, l.total), false
 	fallback := t.fallback(base, errs)
-	for i := range behind {
-		behind[i] = t.behind(i, base, fallback, sequence)
-		kept = kept || len(behind[i]) > 0
-	}
+	kept := make([]bool, l.total)
 	putErrs := l.each(func(i int, _ blob.Location) error {
 		if errs[i] != nil {
 			return errs[i]
 		}
-		return l.putRecord(ctx, made, i, func() ([][]byte, error) { return l.fetch(ctx, t, i, behind[i]) })
+		return l.amend(ctx, i, name, &t.answers[i], made.weight(i), func(a *answer) ([]record, bool, error) {
+			mine, err := made.asRecord(i)
+			if err != nil {
+				return nil, false, err
+			}
+			beside := t.beside(a, base, fallback, sequence)
+			kept[i] = len(beside) > 0
+			return append(beside, mine), true, nil
+		})
 	})
 	if err := l.acknowledge(ctx, putErrs); err != nil {
 		return err
@@ -150,7 +139,7 @@ func (l *Location) replace(ctx context.Context, name blob.Name, data []byte) err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.replaced, name)
-	if kept {
+	if slices.Contains(kept, true) {
 		l.noteReplaced(name, replacement{id: made.id()})
 	}
 	return nil
@@ -221,32 +210,33 @@ func (t *tally) fallback(base *version, errs []error) *version {
 	return found
 }
 
-// behind returns the records that stay behind a new version at a part: the one that
-// is read now, and the newest of those that may be about to replace it, or else the
-// fallback.
-func (t *tally) behind(part int, base, fallback *version, sequence uint64) []record {
-	var kept []record
-	if fallback != nil {
-		for _, v := range []*version{base, fallback} {
-			if r := t.answers[part].has(v.id); r != nil && r.sequence < sequence {
-				kept = append(kept, *r)
-			}
-		}
-		return kept
-	}
-	for _, r := range t.answers[part].records {
-		if r.sequence >= sequence {
-			continue // Made up: a sequence from a day after tomorrow.
-		}
-		isBase := base != nil && r.id == base.id
-		isNewer := base == nil || newer(r.sequence, r.id, base.sequence, base.id)
+// beside returns the records that stay with a new version at a part which now answers
+// this: what was put there since the tally, the version that was read then, the
+// fallback, and the newest of those that may have been about to replace it, in this
+// order of importance.
+func (t *tally) beside(a *answer, base, fallback *version, sequence uint64) []record {
+	rank := func(r *record) int {
 		switch {
-		case isBase:
-			return append(kept[:min(len(kept), 1)], r)
-		case isNewer && len(kept) < maxRecords-1:
-			kept = append(kept, r)
+		case t.version(r.id) == nil:
+			return 0
+		case fallback != nil && r.id == fallback.id:
+			return 1
+		case base != nil && r.id == base.id:
+			return 2
+		case fallback == nil && (base == nil || newer(r.sequence, r.id, base.sequence, base.id)):
+			return 3
+		}
+		return 4
+	}
+	var kept []record
+	for i := range a.records {
+		r := &a.records[i]
+		madeUp := r.sequence >= sequence && (rank(r) > 0 || r.sequence-sequence > uint64(aheadOfTime))
+		if !madeUp && rank(r) < 4 && r.intact() {
+			kept = append(kept, *r)
 		}
 	}
+	slices.SortStableFunc(kept, func(a, b record) int { return rank(&a) - rank(&b) })
 	return kept[:min(len(kept), maxRecords-1)]
 }
 

@@ -29,9 +29,14 @@ const (
 // answer is what one part said about a blob.
 type answer struct {
 	state state
-	// err says why, for unreachable and unusable.
+	// err says why, for unreachable and unusable, or what is damaged.
 	err     error
 	records []record
+	// damaged says that the part holds something besides its records that is no shard.
+	damaged bool
+	// altered are records that were dropped, as their shards have other sums than
+	// their headers state.
+	altered []record
 	// length is that of what the part holds, in bytes.
 	length int
 }
@@ -82,7 +87,7 @@ func newTally(l layout, name blob.Name, parts []blob.Location) *tally {
 func (t *tally) add(part int, a answer) {
 	t.answers[part] = a
 	for i := range a.records {
-		t.enter(part, &a.records[i], i < len(a.records)-1)
+		t.enter(part, &a.records[i], i < len(a.records)-1 || a.damaged)
 	}
 }
 
@@ -120,7 +125,7 @@ func (t *tally) version(id versionID) *version {
 }
 
 // check compares the shards of a version with their sums and drops those that
-// differ, and with them all that their parts said.
+// differ.
 func (t *tally) check(v *version) {
 	for index, part := range v.parts {
 		if part >= 0 && !v.checked[index] {
@@ -136,7 +141,7 @@ func (t *tally) checkPart(part int, id versionID) {
 		return
 	}
 	if !r.intact() {
-		t.discredit(part)
+		t.drop(part, id)
 		return
 	}
 	if v := t.version(id); v.parts[r.index] == part {
@@ -144,18 +149,29 @@ func (t *tally) checkPart(part int, id versionID) {
 	}
 }
 
-// discredit forgets the records of a part that holds an altered shard.
-func (t *tally) discredit(part int) {
-	for _, v := range t.versions {
-		for index, holder := range v.parts {
-			if holder == part {
-				v.parts[index], v.checked[index] = -1, false
-				v.count--
-			}
+// drop forgets an altered shard. What else its part holds counts as before: it has sums
+// of its own.
+func (t *tally) drop(part int, id versionID) {
+	v := t.version(id)
+	for index, holder := range v.parts {
+		if holder == part {
+			v.parts[index], v.checked[index] = -1, false
+			v.count--
 		}
 	}
 	a := &t.answers[part]
-	a.state, a.records, a.err = unusable, nil, fmt.Errorf("its shard was altered: %w", errFormat)
+	kept := make([]record, 0, len(a.records))
+	for _, r := range a.records {
+		if r.id == id {
+			a.altered = append(a.altered, r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	a.records, a.damaged, a.err = kept, true, fmt.Errorf("its shard was altered: %w", errFormat)
+	if len(kept) == 0 {
+		a.state, a.records = unusable, nil
+	}
 }
 
 // quorum is how many shards a write must store.
@@ -170,8 +186,9 @@ func (l layout) agreement() int { return max(l.data, 2) }
 func (t *tally) uncertain() int {
 	n := 0
 	for i := range t.answers {
-		switch t.answers[i].state {
-		case notAsked, unreachable, unusable, tooLarge:
+		switch a := &t.answers[i]; {
+		case a.state == holding && !a.damaged, a.state == absent:
+		default:
 			n++
 		}
 	}
@@ -340,13 +357,21 @@ func (t *tally) similar() int {
 	}
 	most, parts := 0, map[key]int{}
 	for i := range t.answers {
-		for _, r := range t.answers[i].records {
+		for _, r := range slices.Concat(t.answers[i].records, t.answers[i].dropped()) {
 			k := key{r.sequence, r.size}
 			parts[k]++
 			most = max(most, parts[k])
 		}
 	}
 	return most
+}
+
+// dropped returns the altered records of a part that has others besides.
+func (a *answer) dropped() []record {
+	if a.state == holding {
+		return a.altered
+	}
+	return nil
 }
 
 // failure returns an error with that message and the parts that could not be read.

@@ -309,6 +309,49 @@ func TestPutMissing(t *testing.T) {
 	put()
 }
 
+// TestPutMissingOfAVersion: a blob that is there already is not written again, only to
+// the parts that lack it; and what is there counts as the writer's.
+func TestPutMissingOfAVersion(t *testing.T) {
+	forLayouts(t, func(t *testing.T, l layout) {
+		for _, name := range changeable {
+			b := newBed(t, l)
+			put := func(data []byte, want int) {
+				t.Helper()
+				before := 0
+				for _, part := range b.at {
+					before += part.Calls(blobtest.Put)
+				}
+				if err := b.PutMissing(t.Context(), name, data); err != nil {
+					t.Fatal(err)
+				}
+				after := 0
+				for _, part := range b.at {
+					after += part.Calls(blobtest.Put)
+				}
+				if after-before != want {
+					t.Errorf("PutMissing(%s) writes %d shards, want %d", name, after-before, want)
+				}
+				b.flush()
+				b.whole(name)
+				b.expect(name, data)
+			}
+			put(content, l.total)
+			put(content, 0)
+			b.reopen()
+			put(content, 0)
+			b.plant(l.total-1, name, nil)
+			put(content, 1)
+			put([]byte("another"), l.total)
+
+			b.at[0].Fail(blobtest.Stat|blobtest.Put, nil)
+			err := b.PutMissing(t.Context(), name, []byte("another"))
+			if wants := l.total > l.quorum(); (err == nil) != wants {
+				t.Errorf("PutMissing(%s) with a part that fails: %v", name, err)
+			}
+		}
+	})
+}
+
 func TestCreateTakesBackWhatFails(t *testing.T) {
 	forLayouts(t, func(t *testing.T, l layout) {
 		for _, name := range allNames {

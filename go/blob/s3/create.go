@@ -22,14 +22,20 @@ func (l *Location) Create(ctx context.Context, name blob.Name, data []byte) erro
 	case !errors.Is(err, blob.ErrNotFound):
 		return err
 	}
+	return l.CreateAbsent(ctx, name, data)
+}
+
+// CreateAbsent is Create for somebody who has just looked; see blob.Looker.
+func (l *Location) CreateAbsent(ctx context.Context, name blob.Name, data []byte) error {
 	sent, refused := 0, false
 	err := l.try(ctx, kindPut, wantETag, func(x *exchange) error {
 		input := l.putInput(name, data)
 		input.IfNoneMatch = aws.String("*")
 		sent++
-		_, err := l.api.PutObject(ctx, input, x.options)
+		stored, err := l.api.PutObject(ctx, input, x.options)
 		switch {
 		case err == nil:
+			l.notePlain(aws.ToString(stored.ETag), plainETag(data))
 			return nil
 		case x.status == http.StatusPreconditionFailed:
 			return errPrecondition

@@ -326,6 +326,102 @@ func TestCreateAtServiceWithoutConditions(t *testing.T) {
 	}
 }
 
+// exclaiming appends to a blob.
+func exclaiming(data []byte, err error) ([]byte, error) {
+	if err != nil && !errors.Is(err, blob.ErrNotFound) {
+		return nil, err
+	}
+	return append(bytes.Clone(data), '!'), nil
+}
+
+// conditional matches uploads on the condition that what is there is still the same.
+func conditional(q *http.Request) bool { return q.Header.Get("If-Match") != "" }
+
+// TestAmendWhoseAnswerGotLost has the first try replace the blob, and another time
+// somebody else.
+func TestAmendWhoseAnswerGotLost(t *testing.T) {
+	r := newRig(t, s3server.Start(t))
+	name := blobtest.Name(blob.KindManifest, 1)
+	if err := r.Put(t.Context(), name, []byte("former")); err != nil {
+		t.Fatal(err)
+	}
+	r.proxy.Inject(conditional, 1, s3proxy.DropAnswer)
+	if err := r.Amend(t.Context(), name, limit, exclaiming); err != nil {
+		t.Errorf("Amend: %v", err)
+	}
+	if got, err := r.Get(t.Context(), name, nil, limit); err != nil || string(got) != "former!" {
+		t.Errorf("Get: %.20q, %v", got, err)
+	}
+	r.proxy.Inject(conditional, 1, func(x *s3proxy.Exchange) {
+		if err := open(t, r.server.Getenv, strings.Replace(r.String(), r.proxy.URL, r.server.Endpoint, 1)).Put(t.Context(), name, []byte("another")); err != nil {
+			t.Error(err)
+		}
+		x.Drop()
+	})
+	if err := r.Amend(t.Context(), name, limit, exclaiming); err != nil {
+		t.Errorf("Amend: %v", err)
+	}
+	if got, err := r.Get(t.Context(), name, nil, limit); err != nil || string(got) != "another!" {
+		t.Errorf("Get: %.20q, %v", got, err)
+	}
+}
+
+// TestAmendAtServicesWithoutConditions has services refuse the condition, or each ETag
+// that they have stated, or state ETags that aren't the MD5 of the content.
+func TestAmendAtServicesWithoutConditions(t *testing.T) {
+	server := s3server.Start(t)
+	for _, test := range []struct {
+		name  string
+		match s3proxy.Match
+		fault s3proxy.Fault
+	}{
+		{"NotImplemented", conditional, s3proxy.Fail(501, "NotImplemented", "A header you provided implies functionality that is not implemented.")},
+		{"InvalidArgument", conditional, s3proxy.Fail(400, "InvalidArgument", "Unsupported header 'if-match' received for this API call.")},
+		{"AlwaysChanged", conditional, s3proxy.Fail(412, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")},
+		{"OtherETag", s3proxy.Gets, s3proxy.Relabel("ETag", `"0123"`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, server)
+			name := blobtest.Name(blob.KindManifest, 1)
+			want := "former"
+			if err := r.Put(t.Context(), name, []byte(want)); err != nil {
+				t.Fatal(err)
+			}
+			r.proxy.Inject(test.match, -1, test.fault)
+			for range 2 {
+				want += "!"
+				if err := r.Amend(t.Context(), name, limit, exclaiming); err != nil {
+					t.Errorf("Amend: %v", err)
+				}
+				if got, err := r.Get(t.Context(), name, nil, limit); err != nil || string(got) != want {
+					t.Errorf("Get: %.20q, %v; want %q", got, err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestAmendOfWhatIsReplacedWhileItIsRead: a service may state the ETag of an object that
+// is just taking the place of what it sends.
+func TestAmendOfWhatIsReplacedWhileItIsRead(t *testing.T) {
+	r := newRig(t, s3server.Start(t))
+	name := blobtest.Name(blob.KindManifest, 1)
+	if err := r.Amend(t.Context(), name, limit, exclaiming); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Put(t.Context(), name, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	stale := s3proxy.Rewrite(func(string) string { return "old" })
+	r.proxy.Inject(s3proxy.Gets, 2, stale)
+	if err := r.Amend(t.Context(), name, limit, exclaiming); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Get(t.Context(), name, nil, limit); err != nil || string(got) != "new!" {
+		t.Errorf("Get: %.20q, %v", got, err)
+	}
+}
+
 // TestReaderThatCanTell: a blob that its reader authenticates is read without a
 // checksum. One that was altered is read again with it, which tells what was altered
 // on the way from what the bucket has.

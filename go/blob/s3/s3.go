@@ -64,12 +64,15 @@ type Location struct {
 	// checksums says that the service is asked for an object's checksum. It is
 	// unset for good once the service refuses to be asked.
 	checksums atomic.Bool
+	// plainETags is set once an ETag was seen to be the MD5 of the content.
+	plainETags atomic.Bool
 }
 
 var (
 	_ blob.Location   = (*Location)(nil)
 	_ blob.Chooser    = (*Location)(nil)
 	_ blob.Creator    = (*Location)(nil)
+	_ blob.Looker     = (*Location)(nil)
 	_ blob.Completer  = (*Location)(nil)
 	_ blob.Concurrent = (*Location)(nil)
 )
@@ -240,16 +243,21 @@ func (l *Location) GetAccepted(ctx context.Context, name blob.Name, buf []byte, 
 
 // getTrying reads a blob. checksum says before each try whether to ask for a checksum.
 func (l *Location) getTrying(ctx context.Context, name blob.Name, buf []byte, limit int64, checksum func() bool) (data []byte, err error) {
+	return l.getNoting(ctx, name, buf, limit, checksum, new(string))
+}
+
+// getNoting is getTrying, and notes the ETag of what it reads.
+func (l *Location) getNoting(ctx context.Context, name blob.Name, buf []byte, limit int64, checksum func() bool, etag *string) (data []byte, err error) {
 	if err := blob.CheckCall(ctx, name); err != nil {
 		return nil, err
 	}
 	err = l.try(ctx, kindGet, wantObject, func(x *exchange) error {
 		asked := checksum()
-		data, err = l.get(ctx, x, name, buf, limit, asked)
+		data, err = l.get(ctx, x, name, buf, limit, asked, etag)
 		if asked && err != nil && x.refusesHeader() {
 			l.checksums.Store(false)
 			x.reset()
-			data, err = l.get(ctx, x, name, buf, limit, false)
+			data, err = l.get(ctx, x, name, buf, limit, false, etag)
 		}
 		return err
 	})
@@ -259,7 +267,7 @@ func (l *Location) getTrying(ctx context.Context, name blob.Name, buf []byte, li
 	return data, nil
 }
 
-func (l *Location) get(ctx context.Context, x *exchange, name blob.Name, buf []byte, limit int64, checksum bool) ([]byte, error) {
+func (l *Location) get(ctx context.Context, x *exchange, name blob.Name, buf []byte, limit int64, checksum bool, etag *string) ([]byte, error) {
 	input := &s3.GetObjectInput{Bucket: &l.spec.Bucket, Key: l.key(name)}
 	if checksum {
 		input.ChecksumMode = types.ChecksumModeEnabled
@@ -268,6 +276,7 @@ func (l *Location) get(ctx context.Context, x *exchange, name blob.Name, buf []b
 	if err != nil {
 		return nil, err
 	}
+	*etag = aws.ToString(object.ETag)
 	limit = min(limit, maxObject)
 	size := int64(-1)
 	if object.ContentLength != nil {
