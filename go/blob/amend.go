@@ -7,7 +7,7 @@ import (
 
 // Change makes of what Get returned, which is data or one of ErrNotFound, ErrTooLarge and
 // ErrDamaged, what is to be stored instead. Nil leaves what is there. It may be called
-// several times, and must not keep data.
+// several times, and must neither keep data nor use the location.
 type Change func(data []byte, err error) (next []byte, changeErr error)
 
 // Amender is what a Location also implements when it can replace a blob on the condition
@@ -15,7 +15,8 @@ type Change func(data []byte, err error) (next []byte, changeErr error)
 type Amender interface {
 	// Amend reads a blob of at most limit bytes and stores what change makes of it. If
 	// others have replaced it meanwhile, it does so again, and returns ErrContended when
-	// that has happened several times. It returns change's errors as they are.
+	// that has happened several times. It returns change's errors as they are. The next
+	// Flush covers the blob, changed or not, as after Stat.
 	Amend(ctx context.Context, name Name, limit int64, change Change) error
 }
 
@@ -34,13 +35,18 @@ func Amend(ctx context.Context, location Location, name Name, limit int64, chang
 	}
 	for range AmendTries {
 		data, found := location.Get(ctx, name, nil, limit)
-		if found != nil && !Amendable(found) {
+		if !Answered(found) {
 			return found
 		}
 		next, err := change(data, found)
 		switch {
-		case err != nil || next == nil:
+		case err != nil:
 			return err
+		case next == nil && found == nil:
+			_, err = location.Stat(ctx, name)
+			return err
+		case next == nil:
+			return nil
 		case errors.Is(found, ErrNotFound):
 			err = Create(ctx, location, name, next)
 		default:
@@ -53,7 +59,26 @@ func Amend(ctx context.Context, location Location, name Name, limit int64, chang
 	return ErrContended
 }
 
-// Amendable reports whether an error of Get says what there is, so that a Change gets it.
-func Amendable(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDamaged)
+// Superseder is what a Location also implements when it keeps several versions of a blob
+// for a while, so that it can do the following better than with Amend.
+type Superseder interface {
+	// Supersede stores a blob, unless stays says of one of at most limit bytes that is
+	// there that it is to stay. Of two that are stored at once, one must stay in the eyes
+	// of the other; then it does, whoever comes last. What stays, the next Flush covers.
+	// stays must neither keep its argument nor use the location.
+	Supersede(ctx context.Context, name Name, limit int64, data []byte, stays func([]byte) bool) error
+}
+
+// Supersede stores a blob at a location unless one that is there is to stay; see Superseder.
+// One of more than limit bytes is superseded in any case.
+func Supersede(ctx context.Context, location Location, name Name, limit int64, data []byte, stays func([]byte) bool) error {
+	if superseder, ok := location.(Superseder); ok {
+		return superseder.Supersede(ctx, name, limit, data, stays)
+	}
+	return Amend(ctx, location, name, limit, func(there []byte, err error) ([]byte, error) {
+		if err == nil && stays(there) {
+			return nil, nil
+		}
+		return data, nil
+	})
 }

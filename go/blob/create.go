@@ -32,10 +32,11 @@ func Create(ctx context.Context, location Location, name Name, data []byte) erro
 	return location.Put(ctx, name, data)
 }
 
-// Looker is what a Creator also implements when it looks for an earlier blob before it
-// tries to create one, in case that its service doesn't notice.
+// Looker is what a Creator also implements that creates a blob in one step for somebody who
+// has looked for an earlier one.
 type Looker interface {
-	// CreateAbsent is Create without that look.
+	// CreateAbsent is Create that looks for no earlier blob first, in case that the
+	// service doesn't notice it.
 	CreateAbsent(ctx context.Context, name Name, data []byte) error
 }
 

@@ -46,11 +46,10 @@ func testAmend(t *testing.T, location blob.Location) {
 	noTemporaries(t, location)
 }
 
-// testAmendMeanwhile has others replace, create and delete a blob while it is changed.
-func testAmendMeanwhile(t *testing.T, location blob.Location) {
-	if _, ok := location.(blob.Amender); !ok {
-		t.Skip("the location is no Amender")
-	}
+// AmendMeanwhile has another Location of the same place replace, create and delete a blob
+// while it is changed.
+func AmendMeanwhile(t *testing.T, location, other blob.Location) {
+	t.Helper()
 	name := Name(blob.KindManifest, 1)
 	for _, test := range []struct{ before, meanwhile, want string }{
 		{"", "theirs", "theirsmine"},
@@ -60,9 +59,9 @@ func testAmendMeanwhile(t *testing.T, location blob.Location) {
 	} {
 		set := func(content string) {
 			t.Helper()
-			err := location.Delete(t.Context(), name)
+			err := other.Delete(t.Context(), name)
 			if content != "" {
-				err = errors.Join(err, location.Put(t.Context(), name, []byte(content)))
+				err = errors.Join(err, other.Put(t.Context(), name, []byte(content)))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +83,7 @@ func testAmendMeanwhile(t *testing.T, location blob.Location) {
 	content := "theirs"
 	err := blob.Amend(t.Context(), location, name, limit, func(data []byte, err error) ([]byte, error) {
 		content += "."
-		put(t, location, name, []byte(content))
+		put(t, other, name, []byte(content))
 		return []byte("mine"), err
 	})
 	if !errors.Is(err, blob.ErrContended) {

@@ -46,7 +46,6 @@ func Run(t *testing.T, open func(t *testing.T) blob.Location) {
 		{"Overwrite", testOverwrite},
 		{"Create", testCreate},
 		{"Amend", testAmend},
-		{"AmendMeanwhile", testAmendMeanwhile},
 		{"Buffer", testBuffer},
 		{"Limit", testLimit},
 		{"Delete", testDelete},

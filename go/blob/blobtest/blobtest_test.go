@@ -17,6 +17,7 @@ func TestMemory(t *testing.T) {
 func TestMemoryAmendedAtOnce(t *testing.T) {
 	m := blobtest.NewMemory("memory")
 	blobtest.AmendAtOnce(t, m, blobtest.NewFaulty(m))
+	blobtest.AmendMeanwhile(t, blobtest.NewFaulty(m), m)
 }
 
 func TestFaultyWithoutFaults(t *testing.T) {

@@ -203,8 +203,15 @@ func (f *Faulty) Create(ctx context.Context, name blob.Name, data []byte) error 
 // Amend amends at the inner location. It counts as Get and, when something is stored, as
 // Put.
 func (f *Faulty) Amend(ctx context.Context, name blob.Name, limit int64, change blob.Change) error {
-	if err := f.enter(ctx, Get, name); err != nil {
-		return err
+	if found := f.enter(ctx, Get, name); found != nil {
+		if !blob.Answered(found) {
+			return found
+		}
+		next, err := change(nil, found)
+		if err != nil || next == nil {
+			return err
+		}
+		return f.Put(ctx, name, next)
 	}
 	return blob.Amend(ctx, f.inner, name, limit, func(data []byte, err error) ([]byte, error) {
 		if err == nil {

@@ -28,7 +28,7 @@ func (l *Location) Amend(ctx context.Context, name blob.Name, limit int64, chang
 		}
 		data, found := l.Get(ctx, name, nil, limit)
 		switch {
-		case found != nil && !blob.Amendable(found):
+		case !blob.Answered(found):
 			return found
 		case (mark == "") != errors.Is(found, blob.ErrNotFound):
 			continue // It has come or gone meanwhile.

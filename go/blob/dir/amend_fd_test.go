@@ -32,6 +32,21 @@ func TestAmendAtOnce(t *testing.T) {
 	}
 }
 
+func TestAmendMeanwhile(t *testing.T) {
+	root := filepath.Join(memoryDir(t), "pc")
+	for _, open := range []func(string) (folder, error){openRoot, openRootFolder} {
+		l, err := newLocation(root, open, placeCount)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := New(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blobtest.AmendMeanwhile(t, l, other)
+	}
+}
+
 // TestAmendWhereAnotherHoldsTheLock: whoever can write to a location can't hold up
 // others for ever.
 func TestAmendWhereAnotherHoldsTheLock(t *testing.T) {

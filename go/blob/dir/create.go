@@ -9,12 +9,20 @@ import (
 	"powercloud.unidatum.com/go/blob"
 )
 
-var _ blob.Creator = (*Location)(nil)
+var (
+	_ blob.Creator = (*Location)(nil)
+	_ blob.Looker  = (*Location)(nil)
+)
 
 // Create stores a blob where there is none; see blob.Creator. On a file system
 // without hard links it looks first and stores then, in two steps.
 func (l *Location) Create(ctx context.Context, name blob.Name, data []byte) error {
 	return l.store(ctx, name, data, installNew)
+}
+
+// CreateAbsent is Create for somebody who has just looked; see blob.Looker.
+func (l *Location) CreateAbsent(ctx context.Context, name blob.Name, data []byte) error {
+	return l.Create(ctx, name, data)
 }
 
 // installNew is the install of a file where there must not be one.

@@ -9,7 +9,7 @@ import (
 )
 
 // change makes of what a part holds what it is to hold instead, or reports that it is
-// fine as it is.
+// fine as it is. It gets the records only that are intact.
 type change func(a *answer) (records []record, ok bool, err error)
 
 // amend changes what a part holds of a blob that can have several versions. The part is
@@ -60,6 +60,7 @@ func (l *Location) amendUpTo(ctx context.Context, part int, name blob.Name, limi
 			return nil, err
 		}
 		a := l.answerOf(name, data, err)
+		a.dropAltered(func(r *record) bool { return !r.intact() })
 		records, ok, err := make(&a)
 		empties = err == nil && ok && len(records) == 0
 		if err != nil || !ok || empties {

@@ -1,9 +1,12 @@
 package ec
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/blobtest"
@@ -37,6 +40,31 @@ func TestConformanceOverDirectories(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSupersededAtOnce: of many that several programs store at once, the one stays that is
+// to, whoever comes last.
+func TestSupersededAtOnce(t *testing.T) {
+	forLayouts(t, func(t *testing.T, l layout) {
+		b := newBed(t, l)
+		others := []*bed{b, b.another(time.Hour), b.another(-time.Hour)}
+		var wait sync.WaitGroup
+		for i := range byte(20) {
+			wait.Go(func() {
+				err := blob.ErrContended
+				for errors.Is(err, blob.ErrContended) {
+					at := others[int(i)%len(others)]
+					err = at.Supersede(t.Context(), manifestName, limit, []byte{i}, func(there []byte) bool { return there[0] >= i })
+					err = errors.Join(err, at.Flush(t.Context()))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		b.expect(manifestName, []byte{19})
+	})
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -47,68 +47,93 @@ func (l *Location) readAlone(ctx context.Context, name blob.Name, buf []byte, li
 
 // read reads a blob once. again says that it might be worth another try.
 func (l *Location) read(ctx context.Context, name blob.Name, buf []byte, limit int64, accept func([]byte) error) (data []byte, again bool, err error) {
-	offered := map[versionID]bool{}
-	var refusal error
-	taken := false
-	first := l.planFor(name.Kind)
-	if accept != nil && name.Kind == blob.KindChunk {
+	a := &attempt{Location: l, name: name, buf: buf, limit: limit, accept: accept, offered: map[versionID]bool{}}
+	for _, p := range []plan{l.planFor(name.Kind), l.everything()} {
+		all, again, err := a.with(ctx, p)
+		switch {
+		case err != nil:
+			return nil, again, err
+		case a.taken:
+			return a.data, false, nil
+		case all:
+			return nil, false, a.refusal
+		}
+	}
+	return nil, false, a.refusal
+}
+
+// attempt is a read of a blob at work.
+type attempt struct {
+	*Location
+	name   blob.Name
+	buf    []byte
+	limit  int64
+	accept func([]byte) error
+
+	// offered are the versions that the reader has refused, for a reason that refusal is.
+	offered map[versionID]bool
+	refusal error
+	// taken says that the reader has taken data.
+	taken bool
+	data  []byte
+}
+
+// with reads from as many parts as a plan wants, and reports whether all were asked.
+func (a *attempt) with(ctx context.Context, p plan) (all, again bool, err error) {
+	if a.accept != nil && a.name.Kind == blob.KindChunk {
 		// A chunk that its reader authenticates needs no sums. They are for telling
 		// which shard is to blame when it doesn't.
-		first.take = func(t *tally, v *version) bool {
-			data, err = l.offer(t, v, buf, limit, accept)
-			if taken = err == nil; taken {
-				l.mendBehind(ctx, t, v) // which compares what it makes with its sum
-			}
-			return taken
+		p.take = func(t *tally, v *version) bool { return a.take(ctx, t, v) == nil }
+	}
+	t, release, err := a.gather(ctx, a.name, a.limit, p)
+	if err != nil {
+		return false, false, err
+	}
+	defer release()
+	all = t.count(notAsked) == 0
+	if a.taken {
+		return all, false, nil
+	}
+	found := t.candidates()
+	if len(found) > 0 {
+		err = t.doubt(found[0])
+	} else if all {
+		err = t.verdict()
+	}
+	if err != nil {
+		return all, t.mayChange() && !errors.Is(err, blob.ErrTooLarge), err
+	}
+	for _, v := range found {
+		if a.offered[v.id] {
+			continue
+		}
+		a.offered[v.id] = true
+		err := a.take(ctx, t, v)
+		if err == nil {
+			return all, false, nil
+		}
+		if errors.Is(err, blob.ErrTooLarge) {
+			// An older version that is smaller must not be taken instead.
+			return all, false, err
+		}
+		if a.refusal == nil || errors.Is(a.refusal, blob.ErrDamaged) {
+			a.refusal = err
 		}
 	}
-	for _, p := range []plan{first, l.everything()} {
-		t, release, err := l.gather(ctx, name, limit, p)
-		if err != nil {
-			return nil, false, err
-		}
-		if taken {
-			release()
-			return data, false, nil
-		}
-		found := t.candidates()
-		if len(found) > 0 {
-			err = t.doubt(found[0])
-		} else if t.count(notAsked) == 0 {
-			err = t.verdict()
-		}
-		if err != nil {
-			release()
-			return nil, t.mayChange() && !errors.Is(err, blob.ErrTooLarge), err
-		}
-		for _, v := range found {
-			if offered[v.id] {
-				continue
-			}
-			offered[v.id] = true
-			data, err := l.offer(t, v, buf, limit, accept)
-			if err == nil {
-				if accept != nil || t.agreed(v) {
-					l.mendBehind(ctx, t, v)
-				}
-				release()
-				return data, false, nil
-			}
-			if errors.Is(err, blob.ErrTooLarge) {
-				// An older version that is smaller must not be taken instead.
-				release()
-				return nil, false, err
-			}
-			if refusal == nil || errors.Is(refusal, blob.ErrDamaged) {
-				refusal = err
-			}
-		}
-		release()
-		if t.count(notAsked) == 0 {
-			break
-		}
+	return all, false, nil
+}
+
+// take has the reader judge a version and, if he takes it, parts that lack it mended.
+func (a *attempt) take(ctx context.Context, t *tally, v *version) error {
+	data, err := a.offer(t, v, a.buf, a.limit, a.accept)
+	if err != nil {
+		return err
 	}
-	return nil, false, refusal
+	a.data, a.taken = data, true
+	if a.accept != nil || t.agreed(v) {
+		a.mendBehind(ctx, t, v) // which compares what it makes with its sum
+	}
+	return nil
 }
 
 // offer puts a version together and has the reader judge it.

@@ -135,7 +135,7 @@ func (x *examination) blob(ctx context.Context, e *entry) error {
 		}
 		defer unlock()
 	}
-	t, release, err := x.inspect(ctx, e.name, e.inspectLimit(x.data))
+	t, release, err := x.inspect(ctx, e.name, e.inspectedSize(x.data))
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (x *examination) make(ctx context.Context, t *tally, v *version, found []de
 			}
 		}
 		if err := x.makeShard(ctx, t, v, part, payloads); err != nil {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !isOvertaken(err) {
 				x.failed(part, fmt.Errorf("repairing it: %w", err))
 			}
 			all = false
@@ -239,28 +239,6 @@ func (x *examination) make(ctx context.Context, t *tally, v *version, found []de
 		x.mu.Unlock()
 	}
 	return all
-}
-
-// payloadsOf returns as many shards of a version as rebuild it, reading those again
-// that inspect didn't keep.
-func (x *examination) payloadsOf(ctx context.Context, t *tally, v *version) ([][]byte, error) {
-	payloads := make([][]byte, x.total)
-	n := 0
-	for index, part := range v.parts {
-		if part < 0 || n == x.data {
-			continue
-		}
-		r := t.answers[part].has(v.id)
-		if r.raw == nil {
-			a, _ := x.ask(ctx, part, t.name, maxSize)
-			if r = a.has(v.id); r == nil || !r.intact() {
-				return nil, errors.New("its shards have changed meanwhile")
-			}
-		}
-		payloads[index] = r.payload
-		n++
-	}
-	return payloads, nil
 }
 
 // makeShard makes a shard that no part has and sends it to a part. What the part

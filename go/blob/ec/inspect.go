@@ -2,6 +2,7 @@ package ec
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"powercloud.unidatum.com/go/blob"
@@ -11,9 +12,9 @@ import (
 // blob is inspected, in bytes.
 const inspectLimit = wholeBlob
 
-// inspectLimit returns the size up to which a blob's shards are kept in memory that are
+// inspectedSize returns the size up to which a blob's shards are kept in memory that are
 // as long as parts list them: a small chunk should take little.
-func (e *entry) inspectLimit(data int) int64 {
+func (e *entry) inspectedSize(data int) int64 {
 	if e.name.Kind != blob.KindChunk {
 		return inspectLimit
 	}
@@ -76,4 +77,26 @@ func (l *Location) inspectLarge(ctx context.Context, t *tally, part int) {
 		r := &t.answers[part].records[i]
 		r.sums, r.raw, r.payload = slices.Clone(r.sums), nil, nil
 	}
+}
+
+// payloadsOf returns as many shards of a version as rebuild it, reading those again
+// that inspect didn't keep.
+func (l *Location) payloadsOf(ctx context.Context, t *tally, v *version) ([][]byte, error) {
+	payloads := make([][]byte, l.total)
+	n := 0
+	for index, part := range v.parts {
+		if part < 0 || n == l.data {
+			continue
+		}
+		r := t.answers[part].has(v.id)
+		if r.raw == nil {
+			a, _ := l.ask(ctx, part, t.name, maxSize)
+			if r = a.has(v.id); r == nil || !r.intact() {
+				return nil, errors.New("its shards have changed meanwhile")
+			}
+		}
+		payloads[index] = r.payload
+		n++
+	}
+	return payloads, nil
 }

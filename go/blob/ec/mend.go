@@ -52,7 +52,7 @@ type mending struct {
 	// there of older ones must stay.
 	stacked bool
 	// beneath has newer versions that the shard goes behind. Where the part has
-	// another one that is newer, somebody is replacing the blob, and it is left alone.
+	// another one that is newer, somebody is replacing the blob.
 	beneath *tally
 }
 
@@ -61,15 +61,15 @@ func (v *version) record(index int, raw []byte) record {
 	return record{descriptor: v.descriptor, id: v.id, index: index, raw: raw}
 }
 
-// change puts the shard where it belongs, unless the part has it by now.
+// change puts the shard where it belongs, unless the part has it by now. It returns
+// errOvertaken where somebody is replacing the blob.
 func (m *mending) change(a *answer) (records []record, ok bool, err error) {
 	var before, behind []record
 	for i := range a.records {
 		r := &a.records[i]
 		switch {
-		case !r.intact():
 		case r.id == m.id && r.index == m.index:
-			if !a.damaged && a.allIntact() {
+			if !a.damaged {
 				return nil, false, nil
 			}
 		case r.id == m.id:
@@ -78,23 +78,13 @@ func (m *mending) change(a *answer) (records []record, ok bool, err error) {
 				behind = append(behind, *r)
 			}
 		case m.beneath == nil || m.beneath.version(r.id) == nil:
-			return nil, false, nil
+			return nil, false, errOvertaken
 		default:
 			before = append(before, *r)
 		}
 	}
 	records = append(before[:min(len(before), maxRecords-1)], m.record)
 	return append(records, behind[:min(len(behind), maxRecords-len(records))]...), true, nil
-}
-
-// allIntact reports whether every shard has the sum that its header states.
-func (a *answer) allIntact() bool {
-	for i := range a.records {
-		if !a.records[i].intact() {
-			return false
-		}
-	}
-	return true
 }
 
 // mend sends a part its shard, unless it has it by now, or a newer one.
@@ -114,7 +104,7 @@ func (l *Location) mend(ctx context.Context, part int, m mending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.spurned[part] = l.spurned[part] || ctx.Err() == nil
+		l.spurned[part] = l.spurned[part] || ctx.Err() == nil && !isOvertaken(err)
 		return
 	}
 	l.mended[part] = true
@@ -132,54 +122,6 @@ func (l *Location) mendAlone(ctx context.Context, part int, m mending) (stacks b
 		return records, ok, err
 	})
 	return stacks, err
-}
-
-// complete has the parts that lack a shard of the version that is read sent theirs, if
-// that version is this blob, and reports whether it is. What there is of it counts as
-// written now.
-func (l *Location) complete(ctx context.Context, name blob.Name, data []byte) (bool, error) {
-	t, release, err := l.inspectAlone(ctx, name)
-	if err != nil {
-		return false, err
-	}
-	defer release()
-	best := t.best()
-	if best == nil || best.size != int64(len(data)) {
-		return false, nil
-	}
-	made, err := l.encode(name, best.sequence, data)
-	if err != nil {
-		return false, err
-	}
-	defer made.release()
-	if made.id() != best.id {
-		return false, nil
-	}
-	errs := l.each(func(i int, part blob.Location) error {
-		if t.answers[i].state == unreachable {
-			return t.answers[i].err
-		}
-		if t.holds(i, best) {
-			// A flush covers what others wrote only once it was found with Stat.
-			_, err := part.Stat(ctx, name)
-			return err
-		}
-		record, err := made.asRecord(i)
-		if err != nil {
-			return err
-		}
-		_, err = l.mendAlone(ctx, i, mending{record: record, stacked: best.stacked, beneath: t})
-		return err
-	})
-	if err := l.acknowledge(ctx, errs); err != nil {
-		return false, err
-	}
-	if best.stacked {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.noteReplaced(name, replacement{best.id, true})
-	}
-	return true, nil
 }
 
 func (l *Location) isSpurned(part int) bool {

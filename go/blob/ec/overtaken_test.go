@@ -82,6 +82,11 @@ type overtaking struct {
 	// damage is done to the blob's parts, if it isn't nil.
 	damage func(b *bed)
 	own    func(ctx context.Context, b *bed) error
+	// other is what the other program does; it puts "theirs" unless this is set.
+	other func(ctx context.Context, b *bed) error
+	// wins is what is read in the end when nobody died, if that is certain, and
+	// survives what is when the first program died, if that is.
+	wins, survives string
 }
 
 func overtakings() []overtaking {
@@ -93,23 +98,38 @@ func overtakings() []overtaking {
 	}
 	loss := func(b *bed) { b.plant(0, manifestName, nil) }
 	return []overtaking{
-		{"creating", "", "mine", nil, replace},
-		{"replacing", "first", "mine", nil, replace},
-		{"replacing what a part has lost", "first", "mine", loss, replace},
-		{"storing again", "first", "first", loss, func(ctx context.Context, b *bed) error {
+		{name: "creating", before: "", mine: "mine", damage: nil, own: replace},
+		{name: "replacing", before: "first", mine: "mine", damage: nil, own: replace},
+		{name: "replacing what a part has lost", before: "first", mine: "mine", damage: loss, own: replace},
+		{name: "storing again", before: "first", mine: "first", damage: loss, own: func(ctx context.Context, b *bed) error {
 			if err := b.PutMissing(ctx, manifestName, []byte("first")); err != nil {
 				return err
 			}
 			return b.Flush(ctx)
 		}},
-		{"healing", "first", "", loss, func(ctx context.Context, b *bed) error {
+		{name: "healing", before: "first", mine: "", damage: loss, own: func(ctx context.Context, b *bed) error {
 			_, err := b.Heal(ctx, blob.HealOptions{Verify: true})
 			return err
 		}},
-		{"reading", "first", "", loss, func(ctx context.Context, b *bed) error {
+		{name: "reading", before: "first", mine: "", damage: loss, own: func(ctx context.Context, b *bed) error {
 			_, err := b.Get(ctx, manifestName, nil, limit)
 			return errors.Join(err, b.Close(ctx))
 		}},
+		{name: "superseded by then", before: "first", own: superseding("mine", "theirs"), other: superseding("theirs", ""), wins: "theirs", survives: "theirs"},
+		{name: "superseding", before: "first", mine: "mine", own: superseding("mine", ""), other: superseding("theirs", "mine"), wins: "mine"},
+		{name: "creating what is older", own: superseding("mine", "theirs"), other: superseding("theirs", ""), wins: "theirs", survives: "theirs"},
+		{name: "creating what is newer", mine: "mine", own: superseding("mine", ""), other: superseding("theirs", "mine"), wins: "mine"},
+	}
+}
+
+// superseding returns a function that stores a blob unless a newer one is there.
+func superseding(data, newer string) func(ctx context.Context, b *bed) error {
+	return func(ctx context.Context, b *bed) error {
+		err := b.Supersede(ctx, manifestName, limit, []byte(data), func(there []byte) bool { return string(there) == newer })
+		if err != nil {
+			return err
+		}
+		return b.Flush(ctx)
 	}
 }
 
@@ -144,15 +164,27 @@ func (o overtaking) at(t *testing.T, l layout, ahead time.Duration, k, m int) in
 	}
 	other, acknowledged := b.another(ahead), false
 	calls := b.overtake(k, m, func() {
+		if o.other != nil {
+			acknowledged = o.other(t.Context(), other) == nil
+			return
+		}
 		err := other.Put(t.Context(), manifestName, []byte("theirs"))
 		acknowledged = err == nil && other.Flush(t.Context()) == nil
 	}, func() { _ = o.own(t.Context(), b) })
 	if k <= calls && !acknowledged {
 		t.Errorf("%v, %s, overtaken at call %d: the other isn't acknowledged", l, o.name, k)
 	}
-	if acknowledged {
-		what := fmt.Sprintf("%s, overtaken at call %d by a clock %v ahead, dead at %d", o.name, k, ahead, m)
-		b.survives(manifestName, what, "theirs", o.mine)
+	if !acknowledged {
+		return calls
 	}
+	versions := []string{"theirs", o.mine}
+	switch {
+	case m == 0 && o.wins != "":
+		versions = []string{o.wins}
+	case o.survives != "":
+		versions = []string{o.survives}
+	}
+	what := fmt.Sprintf("%s, overtaken at call %d by a clock %v ahead, dead at %d", o.name, k, ahead, m)
+	b.survives(manifestName, what, versions...)
 	return calls
 }

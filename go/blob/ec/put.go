@@ -38,7 +38,7 @@ func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) 
 	}
 	if name.Kind != blob.KindChunk {
 		there, err := l.complete(ctx, name, data)
-		if there || err != nil {
+		if there || err != nil && !isOvertaken(err) {
 			return err
 		}
 		return l.replace(ctx, name, data)
@@ -110,29 +110,47 @@ func (l *Location) replace(ctx context.Context, name blob.Name, data []byte) err
 		return err
 	}
 	defer release()
-	base, sequence := t.best(), l.nextSequence(t)
+	return l.replaceSeen(ctx, t, data, false)
+}
+
+// errOvertaken says that somebody stored another version after the parts were looked at.
+var errOvertaken = errors.New("another version was stored meanwhile")
+
+func isOvertaken(err error) bool { return errors.Is(err, errOvertaken) }
+
+// replaceSeen is replace by somebody who knows what the parts hold. Where they have come
+// to hold something else, it is kept as well or, if alone is set, left alone: then the
+// error is errOvertaken, whatever other parts took.
+func (l *Location) replaceSeen(ctx context.Context, t *tally, data []byte, alone bool) error {
+	name, base, sequence := t.name, t.best(), l.nextSequence(t)
 	errs := l.settleBase(ctx, t, base)
 	made, err := l.encode(name, sequence, data)
 	if err != nil {
 		return err
 	}
 	defer made.release()
-	fallback := t.fallback(base, errs)
+	doubtful := base != nil && !base.durable(ledger.Succeeded(errs), l.quorum())
 	kept := make([]bool, l.total)
 	putErrs := l.each(func(i int, _ blob.Location) error {
 		if errs[i] != nil {
 			return errs[i]
 		}
 		return l.amend(ctx, i, name, &t.answers[i], made.weight(i), func(a *answer) ([]record, bool, error) {
+			if alone && t.overtaken(i, a, sequence) {
+				return nil, false, errOvertaken
+			}
 			mine, err := made.asRecord(i)
 			if err != nil {
 				return nil, false, err
 			}
-			beside := t.beside(a, base, fallback, sequence)
+			beside := t.beside(a, base, doubtful, sequence)
 			kept[i] = len(beside) > 0
 			return append(beside, mine), true, nil
 		})
 	})
+	if slices.ContainsFunc(putErrs, isOvertaken) {
+		return errOvertaken
+	}
 	if err := l.acknowledge(ctx, putErrs); err != nil {
 		return err
 	}
@@ -190,17 +208,16 @@ func (l *Location) nextSequence(t *tally) uint64 {
 	return min(sequence, maxSequence)
 }
 
-// fallback returns an older version that must stay as well: when so few parts have the
-// one that is read now, of those without an error, that it can't have been acknowledged,
-// losing a part more could bring the older one back. It is the one that most parts have
-// and, of several, the oldest: what was acknowledged has nothing behind it.
-func (t *tally) fallback(base *version, errs []error) *version {
-	if base == nil || base.durable(ledger.Succeeded(errs), t.quorum()) {
-		return nil
-	}
+// fallback returns an older version of those that a part has which must stay as well when
+// so few parts have the one that is read now that it can't have been acknowledged: losing
+// a part more could bring the older one back, or parts that can't be read now. It is the
+// one that most parts have and, of several, the oldest: what was acknowledged has nothing
+// behind it.
+func (t *tally) fallback(a *answer, base *version) *version {
 	var found *version
-	for _, v := range t.versions {
-		if v.count < t.data || !newer(base.sequence, base.id, v.sequence, v.id) {
+	for i := range a.records {
+		v := t.version(a.records[i].id)
+		if v == nil || v.count < t.data && !t.possible(v) || !newer(base.sequence, base.id, v.sequence, v.id) {
 			continue
 		}
 		if found == nil || v.count > found.count || v.count == found.count && newer(found.sequence, found.id, v.sequence, v.id) {
@@ -210,11 +227,32 @@ func (t *tally) fallback(base *version, errs []error) *version {
 	return found
 }
 
+// overtaken reports whether a part that answers this has come to hold a version since the
+// tally, or has lost all.
+func (t *tally) overtaken(part int, a *answer, sequence uint64) bool {
+	if a.state == absent && t.answers[part].state == holding {
+		return true
+	}
+	return slices.ContainsFunc(a.records, func(r record) bool {
+		return t.answers[part].has(r.id) == nil && !t.madeUp(&r, sequence)
+	})
+}
+
+// madeUp reports whether a version can't have been written by anybody: it ought to be
+// older than one with this sequence, or is from a day after tomorrow.
+func (t *tally) madeUp(r *record, sequence uint64) bool {
+	return r.sequence >= sequence && (t.version(r.id) != nil || r.sequence-sequence > uint64(aheadOfTime))
+}
+
 // beside returns the records that stay with a new version at a part which now answers
-// this: what was put there since the tally, the version that was read then, the
-// fallback, and the newest of those that may have been about to replace it, in this
-// order of importance.
-func (t *tally) beside(a *answer, base, fallback *version, sequence uint64) []record {
+// this: what was put there since the tally; what it falls back on if there is a doubt
+// whether the version that was read then was acknowledged; that version; and the newest of
+// those that may have been about to replace it, in this order of importance.
+func (t *tally) beside(a *answer, base *version, doubtful bool, sequence uint64) []record {
+	var fallback *version
+	if doubtful {
+		fallback = t.fallback(a, base)
+	}
 	rank := func(r *record) int {
 		switch {
 		case t.version(r.id) == nil:
@@ -231,8 +269,7 @@ func (t *tally) beside(a *answer, base, fallback *version, sequence uint64) []re
 	var kept []record
 	for i := range a.records {
 		r := &a.records[i]
-		madeUp := r.sequence >= sequence && (rank(r) > 0 || r.sequence-sequence > uint64(aheadOfTime))
-		if !madeUp && rank(r) < 4 && r.intact() {
+		if rank(r) < 4 && !t.madeUp(r, sequence) {
 			kept = append(kept, *r)
 		}
 	}

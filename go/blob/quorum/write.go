@@ -45,6 +45,12 @@ func (w *Writer) PutMissing(ctx context.Context, name blob.Name, data []byte) er
 	})
 }
 
+// Store is Put with a step that stores the blob at a location, given its index in the
+// set, or makes sure that it need not.
+func (w *Writer) Store(ctx context.Context, step func(i int, location blob.Location) error) error {
+	return w.put(ctx, step)
+}
+
 func (w *Writer) put(ctx context.Context, step func(int, blob.Location) error) error {
 	errs := w.set.each(func(i int, location blob.Location) error {
 		return w.set.writing.Try(ctx, i, func() error { return step(i, location) })

@@ -1,25 +1,18 @@
 package s3
 
 import (
-	"bytes"
 	"context"
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"math/rand/v2"
-	"net/http"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"powercloud.unidatum.com/go/blob"
 )
 
 var _ blob.Amender = (*Location)(nil)
-
-// errChanged says that an object isn't the one any more that was read.
-var errChanged error = finalError{"the object was replaced meanwhile"}
 
 // Amend changes a blob; see blob.Amender. A service that knows no conditional PUT, as S3
 // has had since August and November 2024, or that refuses the ETags which it states,
@@ -31,28 +24,23 @@ func (l *Location) Amend(ctx context.Context, name blob.Name, limit int64, chang
 		if err != nil {
 			return err
 		}
-		condition := now.condition
-		if try == blob.AmendTries-1 {
-			condition = now.etag // It may be a plain one for other objects only.
-		}
 		next, err := change(now.data, now.err)
+		if err != nil || next == nil {
+			return err
+		}
+		c := condition{etag: now.condition}
 		switch {
-		case err != nil || next == nil:
-			return err
 		case errors.Is(now.err, blob.ErrNotFound):
-			err = l.CreateAbsent(ctx, name, next)
+			c.none = true
+		case try == blob.AmendTries-1:
+			c.etag = now.etag // It may be a plain one for other objects only.
 		case now.etag == now.condition && now.same(refused):
-			// The service refuses what it states.
-			err = l.Put(ctx, name, next)
-		default:
-			err = l.putOver(ctx, name, next, condition)
+			return l.Put(ctx, name, next) // The service refuses what it states.
 		}
-		if !errors.Is(err, blob.ErrExists) && !errors.Is(err, errChanged) {
+		if met, err := l.putIf(ctx, name, next, c); met || err != nil {
 			return err
 		}
-		if refused = nil; errors.Is(err, errChanged) {
-			refused = now
-		}
+		refused = now
 		if err := l.sleep(ctx, rand.N(contention<<try)); err != nil {
 			return err
 		}
@@ -85,14 +73,14 @@ func (l *Location) readCertain(ctx context.Context, name blob.Name, limit int64)
 	for range blob.AmendTries {
 		now := &reading{}
 		now.data, now.err = l.getNoting(ctx, name, nil, limit, l.checksums.Load, &now.etag)
+		now.condition = now.etag
 		if now.err != nil {
-			if !blob.Amendable(now.err) {
+			if !blob.Answered(now.err) {
 				return nil, now.err
 			}
 			return now, nil
 		}
 		now.sum = sha256.Sum256(now.data)
-		now.condition = now.etag
 		if plain := plainETag(now.data); l.notePlain(now.etag, plain) {
 			now.condition = plain
 			return now, nil
@@ -119,37 +107,4 @@ func (l *Location) notePlain(stated, plain string) bool {
 		l.plainETags.Store(true)
 	}
 	return l.plainETags.Load()
-}
-
-// putOver stores a blob in the place of the one with an ETag.
-func (l *Location) putOver(ctx context.Context, name blob.Name, data []byte, etag string) error {
-	sent, refused := 0, false
-	err := l.try(ctx, kindPut, wantETag, func(x *exchange) error {
-		input := l.putInput(name, data)
-		input.IfMatch = aws.String(etag)
-		sent++
-		stored, err := l.api.PutObject(ctx, input, x.options)
-		switch {
-		case err == nil:
-			l.notePlain(aws.ToString(stored.ETag), plainETag(data))
-			return nil
-		case x.status == http.StatusPreconditionFailed, x.status == http.StatusConflict, x.document.Code == "NoSuchKey":
-			return errChanged
-		case x.refusesHeader():
-			refused = true
-			return errChanged
-		}
-		return err
-	})
-	switch {
-	case refused:
-		return l.Put(ctx, name, data)
-	case errors.Is(err, errChanged) && sent > 1:
-		// An earlier try may have stored it and only its answer got lost.
-		found, getErr := l.Get(ctx, name, nil, int64(len(data)))
-		if getErr == nil && bytes.Equal(found, data) {
-			return nil
-		}
-	}
-	return err
 }

@@ -306,23 +306,41 @@ func TestCreateWhoseAnswerGotLost(t *testing.T) {
 	}
 }
 
-// TestCreateAtServiceWithoutConditions has the service refuse the condition.
+// TestCreateAtServiceWithoutConditions has the service refuse the condition: it isn't
+// asked for another one.
 func TestCreateAtServiceWithoutConditions(t *testing.T) {
-	r := newRig(t, s3server.Start(t))
+	server := s3server.Start(t)
 	for _, fault := range []s3proxy.Fault{
 		s3proxy.Fail(501, "NotImplemented", "A header you provided implies functionality that is not implemented."),
 		s3proxy.Fail(400, "InvalidArgument", "Unsupported header 'if-none-match' received for this API call."),
 	} {
-		r.proxy.Inject(func(q *http.Request) bool { return q.Header.Get("If-None-Match") != "" }, 1, fault)
-		if err := r.Create(t.Context(), blob.Header(), r.data); err != nil {
-			t.Errorf("Create: %v", err)
+		r := newRig(t, server)
+		asked := 0
+		r.proxy.Inject(func(q *http.Request) bool { return q.Header.Get("If-None-Match") != "" }, -1, func(x *s3proxy.Exchange) {
+			asked++
+			fault(x)
+		})
+		for _, name := range []blob.Name{blob.Header(), blobtest.Name(blob.KindManifest, 1)} {
+			if err := r.Create(t.Context(), name, r.data); err != nil {
+				t.Errorf("Create: %v", err)
+			}
+			if err := r.Create(t.Context(), name, r.data); !errors.Is(err, blob.ErrExists) {
+				t.Errorf("Create again: %v", err)
+			}
 		}
-		if err := r.Create(t.Context(), blob.Header(), r.data); !errors.Is(err, blob.ErrExists) {
-			t.Errorf("Create again: %v", err)
+		if asked != 1 {
+			t.Errorf("the service was asked for %d conditions", asked)
 		}
-		if err := r.Delete(t.Context(), blob.Header()); err != nil {
-			t.Fatal(err)
-		}
+	}
+}
+
+// TestCreateWhileAnotherDoes has the service answer that another conditional upload goes
+// on.
+func TestCreateWhileAnotherDoes(t *testing.T) {
+	r := newRig(t, s3server.Start(t))
+	r.proxy.Inject(s3proxy.Puts, 1, s3proxy.Fail(409, "ConditionalRequestConflict", "The conditional request cannot succeed due to a conflicting operation against this resource."))
+	if err := r.Create(t.Context(), blob.Header(), r.data); !errors.Is(err, blob.ErrExists) {
+		t.Errorf("Create: %v", err)
 	}
 }
 
@@ -336,6 +354,17 @@ func exclaiming(data []byte, err error) ([]byte, error) {
 
 // conditional matches uploads on the condition that what is there is still the same.
 func conditional(q *http.Request) bool { return q.Header.Get("If-Match") != "" }
+
+// TestAmendedByOthers: versitygw 1.8.0 lets two through that have read the same, and states
+// the ETag of one object with the content of another; the proxy has it answer one request
+// after the other.
+func TestAmendedByOthers(t *testing.T) {
+	r := newRig(t, s3server.Start(t))
+	r.proxy.Serialize()
+	other := open(t, r.server.Getenv, r.String())
+	blobtest.AmendAtOnce(t, r.Location, other)
+	blobtest.AmendMeanwhile(t, r.Location, other)
+}
 
 // TestAmendWhoseAnswerGotLost has the first try replace the blob, and another time
 // somebody else.

@@ -64,6 +64,8 @@ type Location struct {
 	// checksums says that the service is asked for an object's checksum. It is
 	// unset for good once the service refuses to be asked.
 	checksums atomic.Bool
+	// unconditional is set for good once the service refuses an upload's condition.
+	unconditional atomic.Bool
 	// plainETags is set once an ETag was seen to be the MD5 of the content.
 	plainETags atomic.Bool
 }
