@@ -11,6 +11,7 @@ import (
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/grace"
 	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/workers"
 )
 
@@ -90,5 +91,5 @@ func (w *writer) putBack(ctx context.Context, p *pending) error {
 	if p.earlier != nil {
 		*restored = *p.earlier
 	}
-	return w.store.replace(ctx, w.to, p.manifest, p.mark, restored)
+	return w.store.replace(ctx, w.to, newest.Result{Manifest: p.manifest}, p.mark, restored)
 }

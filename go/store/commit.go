@@ -6,9 +6,11 @@ import (
 	"slices"
 	"sync"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/chunk"
 	"powercloud.unidatum.com/go/store/manifest"
+	"powercloud.unidatum.com/go/store/newest"
 	"powercloud.unidatum.com/go/store/rollback"
 	"powercloud.unidatum.com/go/store/tombstones"
 	"powercloud.unidatum.com/go/store/workers"
@@ -189,7 +191,7 @@ func (w *writer) commitObjects(ctx context.Context, removals *tombstones.Removal
 			return nil
 		}
 		p.earlier = earlier.Manifest
-		return w.writeManifest(ctx, p)
+		return w.writeManifest(ctx, p, earlier)
 	})
 	if err != nil {
 		return nil, err
@@ -236,7 +238,7 @@ func (s *Store) eachObject(ctx context.Context, objects []*pending, step func(co
 func (s *Store) atOnce() int { return max(manifestsAtOnce, s.set.Concurrency()) }
 
 // writeManifest writes an object's manifest, newer than any that is there.
-func (w *writer) writeManifest(ctx context.Context, p *pending) error {
+func (w *writer) writeManifest(ctx context.Context, p *pending, earlier newest.Result) error {
 	p.manifest = &manifest.Manifest{
 		Name: p.source.Name, Size: p.size, Chunks: p.refs,
 		FileMode: uint32(p.source.FileMode.Perm()),
@@ -244,32 +246,57 @@ func (w *writer) writeManifest(ctx context.Context, p *pending) error {
 	if !p.source.FileTime.IsZero() {
 		p.manifest.FileTime = p.source.FileTime.UnixNano()
 	}
-	return w.store.replace(ctx, w.to, p.earlier, p.mark, p.manifest)
+	return w.store.replace(ctx, w.to, earlier, p.mark, p.manifest)
 }
 
-// replace writes a manifest with a version that is newer than the earlier one, if
-// there was any, and than what the nodes have recorded.
-func (s *Store) replace(ctx context.Context, to *quorum.Writer, earlier *manifest.Manifest, mark rollback.Mark, m *manifest.Manifest) error {
+// replace writes a manifest with a version that is newer than what was found, and than
+// what the nodes have recorded. It gives way to what others have stored with a later time
+// since; what has the same time may as well be older, and is replaced.
+func (s *Store) replace(ctx context.Context, to *quorum.Writer, earlier newest.Result, mark rollback.Mark, m *manifest.Manifest) error {
 	var last manifest.Version
-	if earlier != nil {
-		last = earlier.Version
+	if earlier.Manifest != nil {
+		last = earlier.Manifest.Version
 	}
 	if mark.Time > last.Time {
 		last = manifest.Version{Time: mark.Time}
 	}
-	version, err := last.Next(s.options.Now(), s.options.Random)
-	if err != nil {
-		return err
+	for range settleTries {
+		var err error
+		if m.Version, err = last.Next(s.options.Now(), s.options.Random); err != nil {
+			return err
+		}
+		last, err = s.write(ctx, to, m, earlier)
+		if err != nil || last.Time != m.Version.Time || last.Compare(m.Version) <= 0 {
+			return err
+		}
+		earlier = newest.Result{}
 	}
-	m.Version = version
-	return s.write(ctx, to, m)
+	return ErrContended
 }
 
-// write writes a manifest to all locations.
-func (s *Store) write(ctx context.Context, to *quorum.Writer, m *manifest.Manifest) error {
+// write writes a manifest to all locations that have nothing newer. It returns the newest
+// version that one has instead, if any.
+func (s *Store) write(ctx context.Context, to *quorum.Writer, m *manifest.Manifest, seen newest.Result) (kept manifest.Version, err error) {
 	sealed, err := s.manifests.Seal(m, s.options.Random)
 	if err != nil {
-		return err
+		return kept, err
 	}
-	return to.Put(ctx, s.manifests.BlobName(m.Name), sealed)
+	return s.writeSealed(ctx, to, m, sealed, seen)
+}
+
+// writeSealed is write for a manifest that is sealed. seen is what the locations had
+// just before.
+func (s *Store) writeSealed(ctx context.Context, to *quorum.Writer, m *manifest.Manifest, sealed []byte, seen newest.Result) (kept manifest.Version, err error) {
+	var mu sync.Mutex
+	name := s.manifests.BlobName(m.Name)
+	err = to.Store(ctx, func(i int, location blob.Location) error {
+		there, err := s.finder.Update(ctx, location, m.Version, name, sealed, newest.ReadSmall, seen.Absent(i))
+		mu.Lock()
+		defer mu.Unlock()
+		if there.Compare(kept) > 0 {
+			kept = there
+		}
+		return err
+	})
+	return kept, err
 }

@@ -42,25 +42,21 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	}
 	if !rolledBack && result.Manifest.Deleted && result.Current() >= s.set.Quorum() {
 		// Whoever wrote the tombstone may have been cut off before it was synced.
-		if err := to.PutMissing(ctx, s.manifests.BlobName(name), result.Blob); err != nil {
+		if _, err := s.writeSealed(ctx, to, result.Manifest, result.Blob, result); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if err := to.Flush(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
-		}
-		// What was missing somewhere, and stored now, may have replaced something newer.
-		if err := s.settle(ctx, to, []*manifest.Manifest{result.Manifest}); err != nil {
-			return err
 		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	tombstone := result.Manifest
 	if rolledBack || !tombstone.Deleted {
 		tombstone = &manifest.Manifest{Name: name, Deleted: true}
-		err = s.replace(ctx, to, result.Manifest, mark, tombstone)
+		err = s.replace(ctx, to, result, mark, tombstone)
 	} else {
 		// One which too few locations have.
-		err = to.Put(ctx, s.manifests.BlobName(name), result.Blob)
+		_, err = s.writeSealed(ctx, to, result.Manifest, result.Blob, result)
 	}
 	if err == nil {
 		err = s.bury(ctx, to, removals, tombstone)

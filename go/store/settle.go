@@ -22,11 +22,11 @@ const settleTries = 5
 // settle makes sure that what was written, or something newer, is at a quorum of
 // locations, after it was flushed.
 //
-// A location replaces what it has by what it is sent, also by something older.
-// So of two who write one name at once, the one whose write arrives last at some
-// locations may leave the newer version at fewer than a quorum. Whoever wrote
-// looks afterwards, and so the last to arrive sees what it has done, and writes
-// the newest version again.
+// A location that can't tell whether a blob was replaced since it was read replaces what
+// it has by what it is sent, also by something older. So of two who write one name at
+// once, the one whose write arrives last at some locations may leave the newer version at
+// fewer than a quorum. Whoever wrote looks afterwards, and so the last to arrive sees what
+// it has done, and writes the newest version again.
 func (s *Store) settle(ctx context.Context, to *quorum.Writer, written []*manifest.Manifest) error {
 	for range settleTries {
 		again, err := s.reassert(ctx, to, written)
@@ -55,9 +55,9 @@ func (s *Store) reassert(ctx context.Context, to *quorum.Writer, written []*mani
 			again = append(again, m)
 			mu.Unlock()
 			if older(found.Manifest, m) {
-				err = s.write(ctx, to, m)
+				_, err = s.write(ctx, to, m, found)
 			} else {
-				err = to.Put(ctx, s.manifests.BlobName(m.Name), found.Blob)
+				_, err = s.writeSealed(ctx, to, found.Manifest, found.Blob, found)
 			}
 		})
 		if err != nil {

@@ -41,6 +41,7 @@ func (w *work) removeAt(ctx context.Context, i int, location blob.Location, name
 	}
 	w.report.Locations[i].Removed++
 	if now := w.surveyor.Finder.Find(ctx, name); now.Manifest != nil && now.Copies[i].Behind() {
-		w.wrote(i, location.Put(ctx, name, now.Blob))
+		_, err := w.surveyor.Finder.Update(ctx, location, now.Manifest.Version, name, now.Blob, newest.ReadLarge, false)
+		w.wrote(i, err)
 	}
 }

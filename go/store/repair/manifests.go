@@ -49,36 +49,17 @@ func (w *work) update(ctx context.Context, name blob.Name, found newest.Result, 
 		if found.Manifest == nil || !among.Has(i) || !c.Behind() || w.survey.Failed[i] != nil {
 			continue
 		}
-		behind, err := w.stillBehind(ctx, c.Location, name, found.Manifest.Version)
-		if behind {
-			err = c.Location.Put(ctx, name, found.Blob)
-		}
-		if behind || err != nil {
+		// Others may have been slow to take it, or write something newer just now.
+		kept, err := w.surveyor.Finder.Update(ctx, c.Location, found.Manifest.Version, name, found.Blob, newest.ReadLarge, false)
+		stored := kept == (manifest.Version{})
+		if stored || err != nil {
 			w.wrote(i, err)
 		}
-		if behind && err == nil {
+		if stored && err == nil {
 			took = took.With(i)
 		}
 	}
 	return took
-}
-
-// stillBehind reports whether a location still lacks a version of a manifest.
-// Other locations may have been slow to take it, and nothing newer that was
-// written meanwhile may be lost.
-func (w *work) stillBehind(ctx context.Context, location blob.Location, name blob.Name, version manifest.Version) (bool, error) {
-	var stored *manifest.Manifest
-	_, err := blob.GetAccepted(ctx, location, name, nil, manifest.MaxBlob, func(sealed []byte) (err error) {
-		stored, err = w.surveyor.Manifests.Open(name, sealed)
-		return err
-	})
-	switch {
-	case err == nil:
-		return stored.Version.Compare(version) < 0, nil
-	case errors.Is(err, blob.ErrNotFound), blob.Unusable(err), errors.Is(err, manifest.ErrCorrupt):
-		return true, nil
-	}
-	return false, err
 }
 
 // whole reports whether some reachable location has a good copy of every chunk
