@@ -11,16 +11,41 @@ import (
 
 // sent notes what a command sends to a place.
 func (m *model) sent(c *command, p *place, name blob.Name, data []byte) {
-	if p.member.coded() {
-		if data = m.sentShards(c, p, name, data); data == nil {
-			return
+	if (c.do == check || c.dry()) && name != blob.Header() || !p.member.coded() && !c.do.writes() {
+		m.fail("it writes a %s", name.Kind)
+	}
+	if !p.member.coded() {
+		m.sentBlob(c, name, data)
+		return
+	}
+	for _, content := range m.sentShards(p, name, data) {
+		m.sentBlob(c, name, content)
+	}
+}
+
+// sentShards returns the blobs of which a part is sent shards that it lacks. Whoever
+// reads may have parts sent what they lack, but only of what somebody has stored.
+func (m *model) sentShards(p *place, name blob.Name, data []byte) [][]byte {
+	found, ok := p.member.shards(name, data)
+	if !ok {
+		m.fail("what it writes is no shard")
+		return nil
+	}
+	now, _ := p.member.shards(name, p.content(name))
+	var sent [][]byte
+	for _, s := range found {
+		if s.content == nil || !s.intact {
+			m.fail("it writes a shard of a %s that nobody stored", name.Kind)
+			return nil
 		}
-	} else if !c.do.writes() {
-		m.fail("it writes a %s", name.Kind)
+		if !has(now, s.id) {
+			sent = append(sent, s.content)
+		}
 	}
-	if (c.do == check || c.dry()) && name != blob.Header() {
-		m.fail("it writes a %s", name.Kind)
-	}
+	return sent
+}
+
+func (m *model) sentBlob(c *command, name blob.Name, data []byte) {
 	switch name.Kind {
 	case blob.KindChunk:
 		if known := m.bytes[name]; known != nil && !bytes.Equal(known, data) {
@@ -30,23 +55,6 @@ func (m *model) sent(c *command, p *place, name blob.Name, data []byte) {
 	case blob.KindManifest:
 		m.sentManifest(c, name, data)
 	}
-}
-
-// sentShards returns the blob of which a part is sent the newest shard, or nil. Whoever
-// reads may have parts sent what they lack, but only of what somebody has stored.
-func (m *model) sentShards(c *command, p *place, name blob.Name, data []byte) []byte {
-	found, ok := p.member.shards(name, data)
-	if !ok {
-		m.fail("what it writes is no shard")
-		return nil
-	}
-	for _, s := range found {
-		if s.content == nil || !s.intact {
-			m.fail("it writes a shard of a %s that nobody stored", name.Kind)
-			return nil
-		}
-	}
-	return found[0].content
 }
 
 func (m *model) sentManifest(c *command, name blob.Name, data []byte) {
@@ -129,7 +137,8 @@ func (m *model) aboutToChange(c *command, p *place, o *object, data []byte) {
 		top = m.version(o, next[0].content)
 	}
 	floor := m.floor(o, c.start, c.unread())
-	if top != nil && floor.newer(top) && !has(now, next[0].id) {
+	// What a part has made up, it may get back.
+	if top != nil && floor.newer(top) && !has(now, next[0].id) && l.vouching(o.blob, next[0].id) < l.data && !c.lied.has(p.index) {
 		m.fail("%s is written, though %s was acknowledged and is newer", top, floor)
 	}
 	for _, s := range now {
@@ -138,7 +147,7 @@ func (m *model) aboutToChange(c *command, p *place, o *object, data []byte) {
 			continue
 		}
 		lost := !has(next, s.id) && !m.replaced(p, o, v, data)
-		if lost && v == floor {
+		if lost && v == floor && l.vouching(o.blob, s.id) >= l.need {
 			m.fail("a shard of %s is dropped at %s, and no newer version is at enough parts", v, p.memory)
 		}
 		switch {

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -103,7 +104,10 @@ type handle struct {
 	dirty, broken bool
 }
 
-var _ blob.Location = (*handle)(nil)
+var (
+	_ blob.Amender = (*handle)(nil)
+	_ blob.Creator = (*handle)(nil)
+)
 
 func (h *handle) String() string { return h.place.memory.String() }
 
@@ -162,7 +166,15 @@ func (h *handle) Probe(ctx context.Context) error {
 }
 
 func (h *handle) Put(ctx context.Context, name blob.Name, data []byte) error {
+	return h.put(ctx, name, data, func() error { return nil })
+}
+
+// put stores a blob if it may, which is asked in the same step.
+func (h *handle) put(ctx context.Context, name blob.Name, data []byte, may func() error) error {
 	return h.call(ctx, blobtest.Put, name, func() error {
+		if err := may(); err != nil {
+			return err
+		}
 		h.place.model.sent(h.client.command, h.place, name, data)
 		if h.place.fault == dropping {
 			return nil
@@ -172,9 +184,60 @@ func (h *handle) Put(ctx context.Context, name blob.Name, data []byte) error {
 	})
 }
 
+// Create stores a blob where there is none; see blob.Creator.
+func (h *handle) Create(ctx context.Context, name blob.Name, data []byte) error {
+	return h.put(ctx, name, data, func() error {
+		if h.place.has(name) {
+			return blob.ErrExists
+		}
+		return nil
+	})
+}
+
+var errChanged = errors.New("it was replaced meanwhile")
+
+// Amend changes a blob; see blob.Amender. It is two calls, between which anything may
+// happen.
+func (h *handle) Amend(ctx context.Context, name blob.Name, limit int64, change blob.Change) error {
+	for range blob.AmendTries {
+		mark := ""
+		data, found := h.get(ctx, name, limit, func() {
+			if mark = h.place.mark(name); mark != "" {
+				h.touch(name, false)
+			}
+		})
+		if !blob.Answered(found) {
+			return found
+		}
+		next, err := change(data, found)
+		if err != nil || next == nil {
+			return err
+		}
+		err = h.put(ctx, name, next, func() error {
+			if h.place.mark(name) != mark {
+				return errChanged
+			}
+			return nil
+		})
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return blob.ErrContended
+}
+
 func (h *handle) Get(ctx context.Context, name blob.Name, buf []byte, limit int64) ([]byte, error) {
-	var data []byte
-	err := h.call(ctx, blobtest.Get, name, func() error {
+	data, err := h.get(ctx, name, limit, func() {})
+	if err != nil {
+		return nil, err
+	}
+	return append(buf[:0], data...), nil
+}
+
+// get reads a blob. note is called in the same step.
+func (h *handle) get(ctx context.Context, name blob.Name, limit int64, note func()) (data []byte, err error) {
+	err = h.call(ctx, blobtest.Get, name, func() error {
+		note()
 		var err error
 		if data, err = h.place.get(name); err == nil && int64(len(data)) > limit {
 			err = blob.ErrTooLarge
@@ -184,7 +247,7 @@ func (h *handle) Get(ctx context.Context, name blob.Name, buf []byte, limit int6
 	if err != nil {
 		return nil, err
 	}
-	return append(buf[:0], data...), nil
+	return data, nil
 }
 
 func (h *handle) Stat(ctx context.Context, name blob.Name) (info blob.Info, err error) {

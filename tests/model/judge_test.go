@@ -98,36 +98,40 @@ func (m *model) judgePut(c *command, o *object) {
 		return
 	}
 	if len(c.sent) == 0 {
-		m.fail("it succeeds, and has written nothing")
+		m.judgeSuperseded(c, o, c.outcome.object.Modified.UnixNano())
 		return
 	}
-	v := c.sent[0]
-	if v.content != c.step.content || v.deleted || !v.shows(m, c.outcome.object.Modified, c.outcome.object.Size) {
-		m.fail("it says that it stored something else than %s", v)
+	// It may have been sent in several versions, if there was one of the same time.
+	i := slices.IndexFunc(c.sent, func(v *version) bool {
+		return v.content == c.step.content && v.shows(m, c.outcome.object.Modified, c.outcome.object.Size)
+	})
+	if i < 0 {
+		m.fail("it says that it stored something else than %s", c.sent)
 		return
 	}
-	m.acknowledged(c, o, v)
+	m.acknowledged(c, o, c.sent[i])
 }
 
 func (m *model) judgeRemove(c *command, o *object) {
 	floor := m.floor(o, c.start, c.unread())
 	switch {
 	case c.err == nil:
-		if c.last == nil || !c.last.deleted {
-			m.fail("it succeeds, and has written no tombstone")
-			return
+		switch tombstone := m.buried(c, o, floor); {
+		case c.last != nil && c.last.deleted:
+			m.acknowledged(c, o, c.last)
+		case tombstone != nil:
+			m.acknowledged(c, o, tombstone)
+		default:
+			m.judgeSuperseded(c, o, c.clock.UnixNano())
 		}
-		m.acknowledged(c, o, c.last)
 	case errors.Is(c.err, store.ErrNotFound):
 		if !m.mayBeAbsent(c, o, floor) {
 			return
 		}
 		// Only if a quorum has the tombstone: that is as good as a success.
-		for _, v := range o.versions {
-			if v.deleted && !floor.newer(v) && m.durable(c, o, v).count() >= c.client.quorum {
-				m.acknowledged(c, o, v)
-				return
-			}
+		if tombstone := m.buried(c, o, floor); tombstone != nil {
+			m.acknowledged(c, o, tombstone)
+			return
 		}
 		if o.leaving() {
 			return
@@ -139,6 +143,28 @@ func (m *model) judgeRemove(c *command, o *object) {
 	case m.mustSucceed(c, o) && floor != nil:
 		m.fail("it fails without a reason: %w", c.err)
 	}
+}
+
+// buried returns a tombstone of an object that a quorum has for good, no older than a
+// version, or nil.
+func (m *model) buried(c *command, o *object, floor *version) *version {
+	for _, v := range o.versions {
+		if v.deleted && !floor.newer(v) && m.durable(c, o, v).count() >= c.client.quorum {
+			return v
+		}
+	}
+	return nil
+}
+
+// judgeSuperseded checks that somebody has stored a version with a later time than a
+// command's, so that the command succeeded by giving way.
+func (m *model) judgeSuperseded(c *command, o *object, time int64) {
+	for _, v := range o.versions {
+		if v.sender != c && v.number.Time > time && m.durable(c, o, v).count() >= c.client.quorum {
+			return
+		}
+	}
+	m.fail("it succeeds, and has written nothing")
 }
 
 // durable returns the locations at which a version, or a newer one, is certain to
@@ -284,11 +310,19 @@ func (m *model) checkDoubt(c *command, o *object, found *version) {
 			continue
 		}
 		if v.newer(found) && slices.ContainsFunc(v.promises, func(p promise) bool {
-			return p.at < c.start && p.quorum >= min(c.client.quorum, len(m.world.members)/2+1) && m.holds(o, v, p, 0)
+			return p.at < c.start && p.quorum >= min(c.client.quorum, len(m.world.members)/2+1) && m.holds(o, v, p, 0) && !m.denied(c, p)
 		}) {
 			m.fail("%s is found, not %s, and nobody is warned", found, v)
 		}
 	}
+}
+
+// denied reports whether parts of a set have lost what was promised, and deny it, while
+// others could not be asked: together more than a set can do without.
+func (m *model) denied(c *command, p promise) bool {
+	return slices.ContainsFunc(m.world.members, func(l *member) bool {
+		return l.coded() && m.broken(p)&l.all != 0 && c.unread()&l.all != 0
+	})
 }
 
 // mute reports whether a set was read of which every part can read by itself, while

@@ -125,6 +125,11 @@ func (s *set) PutMissing(ctx context.Context, name blob.Name, data []byte) error
 	return s.Location.PutMissing(ctx, name, data)
 }
 
+func (s *set) Supersede(ctx context.Context, name blob.Name, limit int64, data []byte, stays func([]byte) bool) error {
+	s.member.stored.note(s.member, name, data)
+	return s.Location.Supersede(ctx, name, limit, data, stays)
+}
+
 func (s *set) Get(ctx context.Context, name blob.Name, buf []byte, limit int64) ([]byte, error) {
 	data, err := s.Location.Get(ctx, name, buf, limit)
 	s.noteRead(name, err)

@@ -270,7 +270,13 @@ func mix(numbers ...uint64) uint64 {
 }
 
 // has reports whether there is anything under a name.
-func (p *place) has(name blob.Name) bool {
-	_, err := p.memory.Stat(context.Background(), name)
-	return err == nil
+func (p *place) has(name blob.Name) bool { return p.mark(name) != "" }
+
+// mark returns a mark of what is under a name, or "" if there is nothing.
+func (p *place) mark(name blob.Name) string {
+	info, err := p.memory.Stat(context.Background(), name)
+	if err != nil {
+		return ""
+	}
+	return info.Mark
 }

@@ -151,6 +151,9 @@ func (m *model) without(p promise, lost places) places {
 // holds reports whether a promise of a version's manifest is still good for who
 // can't read some places.
 func (m *model) holds(o *object, v *version, p promise, unread places) bool {
+	if o.find(func(w *version) bool { return w.born > p.at && w.newer(v) }) != nil {
+		p.spare = nil // Of the newer one there may be fewer.
+	}
 	return m.without(p, m.broken(p)|unread|o.undone(v, p.from)).count() < p.quorum
 }
 

@@ -204,7 +204,7 @@ func (m *model) sound(p *place) bool {
 		held := p.peek(name)
 		if held != nil && p.member.coded() {
 			found, ok := p.member.shards(name, held)
-			if !ok || anyAltered(found) {
+			if !ok || !found[0].intact {
 				return false
 			}
 			held = found[0].content

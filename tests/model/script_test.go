@@ -197,7 +197,7 @@ func scripts(f flavor) *rapid.Generator[script] {
 			seed:    rapid.Uint64Range(0, 1<<16).Draw(t, "seed"),
 		}
 		s.large = rapid.IntRange(0, 31).Draw(t, "large") == 20
-		s.guarded = rapid.IntRange(0, 7).Draw(t, "guarded") == 6 && open()
+		s.guarded = rapid.IntRange(0, 7).Draw(t, "guarded") == 6
 		clients := rapid.IntRange(1, 3).Draw(t, "clients")
 		unequal := rapid.IntRange(0, 9).Draw(t, "unequal")
 		for range clients {

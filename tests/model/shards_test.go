@@ -73,24 +73,24 @@ func (l layout) recordSize(size int64, index int) int64 {
 	return int64(shardHeader+sha256.Size*l.total) + l.shardSize(size) + excess*int64(index)%257
 }
 
-// shards returns the records that a part holds, or false when they aren't records of
-// the blob.
+// shards returns the records that a part holds, or those up to one that isn't a record
+// of the blob, and false.
 func (l *member) shards(name blob.Name, data []byte) ([]shard, bool) {
 	var found []shard
 	for len(data) > 0 {
 		header := shardHeader + sha256.Size*l.total
 		if len(data) < header || string(data[:8]) != shardMagic || blob.Kind(data[8]) != name.Kind ||
 			!bytes.Equal(data[9:41], name.ID[:]) || int(data[41]) != l.data || int(data[42]) != l.total || int(data[43]) >= l.total {
-			return nil, false
+			return found, false
 		}
 		size := int64(binary.BigEndian.Uint64(data[52:]))
 		s := shard{index: int(data[43]), sequence: binary.BigEndian.Uint64(data[44:])}
 		length := l.recordSize(size, s.index)
 		if size < 0 || size > 1<<40 || int64(len(data)) < length {
-			return nil, false
+			return found, false
 		}
 		if padding := data[header+int(l.shardSize(size)) : length]; !bytes.Equal(padding, make([]byte, len(padding))) {
-			return nil, false
+			return found, false
 		}
 		sums := data[shardHeader:header]
 		sum := sha256.Sum256(data[header:][:l.shardSize(size)])
@@ -118,7 +118,7 @@ type vouched struct {
 type tally struct {
 	data     int
 	versions []*vouched
-	// unusable counts the parts that hold something else than shards.
+	// unusable counts the parts that hold something that is no shard.
 	unusable int
 }
 
@@ -128,36 +128,37 @@ func (l *member) tally(name blob.Name, contents func(*place) [][]byte) *tally {
 	t := &tally{data: l.data}
 	for _, p := range l.parts {
 		var certain []shard
+		unusable := false
 		for i, data := range contents(p) {
 			found, ok := l.shards(name, data)
-			if !ok && data != nil {
-				t.unusable++
-			}
+			unusable = unusable || !ok && data != nil
 			if i == 0 {
 				certain = found
 			} else {
 				certain = common(certain, found)
 			}
 		}
-		if anyAltered(certain) {
-			t.unusable++
-			continue
-		}
 		for _, s := range certain {
-			t.enter(p.index, s)
+			if s.intact {
+				t.enter(p.index, s)
+			}
+			unusable = unusable || !s.intact
+		}
+		if unusable {
+			t.unusable++
 		}
 	}
 	return t
 }
 
-// anyAltered reports whether a part altered a shard, so that nothing there counts.
-func anyAltered(shards []shard) bool {
-	for _, s := range shards {
-		if !s.intact {
-			return true
+// vouching returns how many parts hold a version of a blob.
+func (l *member) vouching(name blob.Name, id [sha256.Size]byte) int {
+	for _, v := range l.tally(name, func(p *place) [][]byte { return [][]byte{p.peek(name)} }).versions {
+		if v.id == id {
+			return v.parts.count()
 		}
 	}
-	return false
+	return 0
 }
 
 // common returns the shards that are in both.
