@@ -22,7 +22,7 @@ type Amender interface {
 
 // ErrContended says that others have replaced a blob again and again while it was being
 // changed.
-var ErrContended = errors.New("others keep changing it at the same time")
+var ErrContended = errors.New("others keep writing it at the same time; try again")
 
 // AmendTries is how often a blob is read and changed before that is ErrContended.
 const AmendTries = 5

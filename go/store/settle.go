@@ -2,10 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/manifest"
 	"powercloud.unidatum.com/go/store/newest"
@@ -14,7 +14,7 @@ import (
 
 // ErrContended means that others wrote an object at the same time, again and
 // again, so that no version of it stayed at a quorum of locations.
-var ErrContended = errors.New("others keep writing it at the same time; try again")
+var ErrContended = blob.ErrContended
 
 // settleTries is how often versions are looked at and written again.
 const settleTries = 5
