@@ -39,6 +39,14 @@ func PutUnlessThere(ctx context.Context, location Location, name Name, data []by
 	return location.Put(ctx, name, data)
 }
 
+// Doubter is what a Location also implements that can read a blob of which so many pieces
+// are out of reach that they may be those of a newer version.
+type Doubter interface {
+	// Doubt returns, in a line, why a manifest that was read may not be the newest, or
+	// nothing. It says the same from then on.
+	Doubt() string
+}
+
 // Healer is what a Location also implements when it keeps a blob in several pieces,
 // at parts that can be lost one by one.
 type Healer interface {

@@ -302,7 +302,7 @@ func (m *model) checkFound(c *command, o *object, found *version) {
 // checkDoubt checks that a reader who found an old version, because too many
 // locations could not be read, was warned.
 func (m *model) checkDoubt(c *command, o *object, found *version) {
-	if c.unread() != c.missed() || c.cancelled || c.session.warned.Load() || m.mute(c) {
+	if c.unread() != c.missed() || c.cancelled || c.session.warned.Load() {
 		return
 	}
 	for _, v := range o.versions {
@@ -322,15 +322,6 @@ func (m *model) checkDoubt(c *command, o *object, found *version) {
 func (m *model) denied(c *command, p promise) bool {
 	return slices.ContainsFunc(m.world.members, func(l *member) bool {
 		return l.coded() && m.broken(p)&l.all != 0 && c.unread()&l.all != 0
-	})
-}
-
-// mute reports whether a set was read of which every part can read by itself, while
-// so many could not be asked that they may have something newer. Nobody is warned
-// then: that would be so whenever it is needed.
-func (m *model) mute(c *command) bool {
-	return slices.ContainsFunc(m.world.members, func(l *member) bool {
-		return l.coded() && l.data == 1 && (c.unread()&l.all).count() >= l.need
 	})
 }
 

@@ -79,6 +79,8 @@ type Location struct {
 	// replaced has the blobs that were written while parts had older versions,
 	// which stay behind the new one until it is flushed.
 	replaced map[blob.Name]replacement
+	// doubt is why a manifest that was read may not be the newest.
+	doubt string
 	// mended marks parts that a read has sent a shard to since they were flushed,
 	// spurned those that refused one.
 	mended, spurned []bool
@@ -90,6 +92,7 @@ var (
 	_ blob.Creator     = (*Location)(nil)
 	_ blob.Completer   = (*Location)(nil)
 	_ blob.Chooser     = (*Location)(nil)
+	_ blob.Doubter     = (*Location)(nil)
 	_ blob.Healer      = (*Location)(nil)
 	_ blob.Closer      = (*Location)(nil)
 	_ blob.Concurrent  = (*Location)(nil)
@@ -141,6 +144,14 @@ func (l *Location) Missed() blob.Failures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return blob.FailuresOf(l.parts, l.missed)
+}
+
+// Doubt says whether a manifest was read from so few parts that a newer version may be at
+// the others; see blob.Doubter.
+func (l *Location) Doubt() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.doubt
 }
 
 // Probe returns nil when so many parts answer that blobs can be read.

@@ -3,6 +3,7 @@ package ec
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"powercloud.unidatum.com/go/blob"
 )
@@ -130,10 +131,27 @@ func (a *attempt) take(ctx context.Context, t *tally, v *version) error {
 		return err
 	}
 	a.data, a.taken = data, true
+	if a.name.Kind == blob.KindManifest {
+		a.noteDoubt(t)
+	}
 	if a.accept != nil || t.agreed(v) {
 		a.mendBehind(ctx, t, v) // which compares what it makes with its sum
 	}
 	return nil
+}
+
+// noteDoubt notes when a version was read while so many parts could not tell what they
+// have that a newer one may have been acknowledged by them alone.
+func (l *Location) noteDoubt(t *tally) {
+	if t.uncertain() < t.quorum() {
+		return
+	}
+	err := t.failure(fmt.Sprintf("only %d of %d parts could be read, so there may be newer versions than theirs", t.total-t.uncertain(), t.total))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.doubt == "" {
+		l.doubt = err.Error()
+	}
 }
 
 // offer puts a version together and has the reader judge it.

@@ -391,6 +391,36 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
+// doubter is a location that may not have been asked for the newest.
+type doubter struct {
+	blob.Location
+	doubt string
+}
+
+func (d *doubter) Doubt() string { return d.doubt }
+
+// TestDoubtOfALocation: what a location isn't sure of itself counts as unread.
+func TestDoubtOfALocation(t *testing.T) {
+	unsure := &doubter{Location: blobtest.NewMemory("./a")}
+	other := blobtest.NewMemory("./b")
+	for _, locations := range [][]blob.Location{{unsure}, {unsure, other}, {unsure, other, blobtest.NewMemory("./c")}} {
+		set, err := quorum.New(locations, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doubt := range []string{"", "too few of its parts"} {
+			unsure.doubt = doubt
+			if want := doubt != "" && len(locations) == 1; want != (set.Doubt(nil) != "") {
+				t.Errorf("of %d locations, one of which says %q, the doubt is %q", len(locations), doubt, set.Doubt(nil))
+			}
+			unread := []quorum.Failure{{Location: locations[len(locations)-1], Err: blobtest.ErrFault}}
+			if want := "./a: " + doubt; doubt != "" && len(locations) > 1 && !strings.Contains(set.Doubt(unread), want) {
+				t.Errorf("of %d locations, one of which is unread, the doubt is %q, want %q in it", len(locations), set.Doubt(unread), want)
+			}
+		}
+	}
+}
+
 func TestCorrupt(t *testing.T) {
 	verify := func(data []byte) error {
 		if string(data) != "data" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
@@ -300,13 +301,29 @@ func (s *Set) Lacking(ctx context.Context, name blob.Name, size int64) int {
 	return lacking
 }
 
+// doubtful is Doubt for a set of which enough locations answered: some of them may be in
+// doubt of what they have themselves.
+func (s *Set) doubtful(unread []Failure) string {
+	doubts := slices.Clone(unread)
+	for _, location := range s.locations {
+		isUnread := func(u Failure) bool { return u.Location == location }
+		if d, ok := location.(blob.Doubter); ok && d.Doubt() != "" && !slices.ContainsFunc(unread, isUnread) {
+			doubts = append(doubts, Failure{Location: location, Err: errors.New(d.Doubt())})
+		}
+	}
+	if len(doubts) == len(unread) || len(doubts) < s.Acknowledged() {
+		return ""
+	}
+	return blob.Failures(doubts).Text()
+}
+
 // Doubt says why what the set's locations hold may not be the newest, when those
 // given could not be read; or nothing, when the others are enough. A write that
 // succeeded is at as many locations as Acknowledged tells: so many of them can't all be
 // among the ones that were not read.
 func (s *Set) Doubt(unread []Failure) string {
 	if len(unread) < s.Acknowledged() {
-		return ""
+		return s.doubtful(unread)
 	}
 	total := len(s.locations)
 	return fmt.Sprintf("only %d of %d locations could be read, so there may be newer versions than theirs (%s)",
