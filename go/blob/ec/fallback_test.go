@@ -66,3 +66,30 @@ func TestReadAsksNoPartInVain(t *testing.T) {
 		}
 	})
 }
+
+// TestOlderVersionsStayWhileTooFewPartsAreSure: whoever finds a version that another writer
+// left in front of an older one drops the older one only once enough parts have made sure of it.
+func TestOlderVersionsStayWhileTooFewPartsAreSure(t *testing.T) {
+	b := newBed(t, layout{2, 4})
+	b.put(manifestName, []byte("first"))
+	b.flush()
+	b.put(manifestName, []byte("second")) // Its writer dies before he flushes.
+	b.reopen()
+	for _, part := range b.at[:2] {
+		part.Fail(blobtest.Stat, nil) // A flush covers what others wrote only after it.
+	}
+	heal := func(want int) {
+		t.Helper()
+		if _, err := b.Heal(t.Context(), blob.HealOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for part := range b.at {
+			if n := len(b.held(part, manifestName)); n != want {
+				t.Errorf("part %d has %d versions, want %d", part, n, want)
+			}
+		}
+	}
+	heal(2)
+	b.heal()
+	heal(1)
+}
