@@ -121,6 +121,9 @@ func (m *model) aboutToPut(c *command, p *place, name blob.Name, data []byte) {
 		m.fail("%s is written, though %s was acknowledged and is newer", next, floor)
 	}
 	if now != nil && now.newer(next) {
+		if !c.lied.has(p.index) {
+			m.fail("%s is written over %s at %s", next, now, p.memory)
+		}
 		o.setbacks = append(o.setbacks, setback{place: p.index, at: m.world.tick(), to: next.number})
 	}
 }

@@ -79,10 +79,9 @@ type promise struct {
 	spare []int
 }
 
-// setback is that a place had a version replaced by an older one, which happens
-// when somebody writes an object who began before the newer version was there. He
-// puts it right himself, if he lives. A part of an erasure-coded set can have one
-// dropped as well for a version that other parts don't have yet.
+// setback is that a place had a version replaced by an older one, since it lied about what
+// it had, or deleted. A part of an erasure-coded set can have an older one put in front of
+// a version that too few parts have as yet, or have one dropped.
 type setback struct {
 	place, at int
 	to        manifest.Version
