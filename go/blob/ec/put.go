@@ -37,11 +37,7 @@ func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) 
 		return err
 	}
 	if name.Kind != blob.KindChunk {
-		there, err := l.complete(ctx, name, data)
-		if there || err != nil && !isOvertaken(err) {
-			return err
-		}
-		return l.replace(ctx, name, data)
+		return l.Supersede(ctx, name, 0, data, func([]byte) bool { return false })
 	}
 	size := int64(len(data))
 	return l.putChunk(ctx, name, data, func(i int, part blob.Location) bool {

@@ -101,22 +101,6 @@ func (l *Location) is(v *version, data []byte) bool {
 	return made.id() == v.id
 }
 
-// complete has the parts that lack a shard of the version that is read sent theirs, if
-// that version is this blob, and reports whether it is.
-func (l *Location) complete(ctx context.Context, name blob.Name, data []byte) (bool, error) {
-	t, release, err := l.inspectAlone(ctx, name)
-	if err != nil {
-		return false, err
-	}
-	defer release()
-	best := t.best()
-	if best == nil || !l.is(best, data) {
-		return false, nil
-	}
-	err = l.adopt(ctx, t, best)
-	return err == nil, err
-}
-
 // adopt has the parts that lack a shard of a version sent theirs. What there is of it
 // counts as written now, whoever wrote it.
 func (l *Location) adopt(ctx context.Context, t *tally, v *version) error {

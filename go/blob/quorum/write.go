@@ -31,7 +31,7 @@ func (s *Set) NewWriter() *Writer { return &Writer{set: s, missed: make([]error,
 // that is why. The blob outlasts a power cut once a later Flush of the same Writer has
 // returned nil.
 func (w *Writer) Put(ctx context.Context, name blob.Name, data []byte) error {
-	return w.put(ctx, func(_ int, location blob.Location) error {
+	return w.Store(ctx, func(_ int, location blob.Location) error {
 		return location.Put(ctx, name, data)
 	})
 }
@@ -40,7 +40,7 @@ func (w *Writer) Put(ctx context.Context, name blob.Name, data []byte) error {
 // location alone that has a blob of that name and size. It doesn't look at that
 // blob's content.
 func (w *Writer) PutMissing(ctx context.Context, name blob.Name, data []byte) error {
-	return w.put(ctx, func(_ int, location blob.Location) error {
+	return w.Store(ctx, func(_ int, location blob.Location) error {
 		return blob.PutMissing(ctx, location, name, data)
 	})
 }
@@ -48,10 +48,6 @@ func (w *Writer) PutMissing(ctx context.Context, name blob.Name, data []byte) er
 // Store is Put with a step that stores the blob at a location, given its index in the
 // set, or makes sure that it need not.
 func (w *Writer) Store(ctx context.Context, step func(i int, location blob.Location) error) error {
-	return w.put(ctx, step)
-}
-
-func (w *Writer) put(ctx context.Context, step func(int, blob.Location) error) error {
 	errs := w.set.each(func(i int, location blob.Location) error {
 		return w.set.writing.Try(ctx, i, func() error { return step(i, location) })
 	})

@@ -3,7 +3,6 @@ package s3
 import (
 	"context"
 	"crypto/md5"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"math/rand/v2"
@@ -54,15 +53,15 @@ const contention = 10 * time.Millisecond
 
 // reading is what was read of an object. err is one that a blob.Change gets.
 type reading struct {
-	// etag is what the service stated, condition the one to compare with.
-	etag, condition string
-	sum             [sha256.Size]byte
-	data            []byte
-	err             error
+	// etag is what the service stated, plain what a plain one would be, and condition
+	// the one to compare with.
+	etag, plain, condition string
+	data                   []byte
+	err                    error
 }
 
 func (r *reading) same(as *reading) bool {
-	return as != nil && r.err == nil && as.err == nil && r.etag == as.etag && r.sum == as.sum
+	return as != nil && r.err == nil && as.err == nil && r.etag == as.etag && r.plain == as.plain
 }
 
 // readCertain reads an object and makes sure that its ETag is that of what was read: a
@@ -80,9 +79,9 @@ func (l *Location) readCertain(ctx context.Context, name blob.Name, limit int64)
 			}
 			return now, nil
 		}
-		now.sum = sha256.Sum256(now.data)
-		if plain := plainETag(now.data); l.notePlain(now.etag, plain) {
-			now.condition = plain
+		now.plain = plainETag(now.data)
+		if l.notePlain(now.etag, now.plain) {
+			now.condition = now.plain
 			return now, nil
 		}
 		if now.same(before) {
