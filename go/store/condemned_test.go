@@ -27,7 +27,7 @@ func condemn(t *testing.T, b *storetest.Testbed, content []byte) {
 		t.Fatal(err)
 	}
 	record := grace.NewRecord()
-	record.Chunks[sealer.Name(chunk.Ref{ID: sealer.ID(content)}).ID] = grace.Entry{Since: b.Now, Condemned: true}
+	record.Chunks[sealer.Name(sealer.Identify(content)).ID] = grace.Entry{Since: b.Now, Condemned: true}
 	if err := keeper.Write(context.Background(), record, rand.Reader); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (w *writer) storeWhole(ctx context.Context, p *pending) error {
 	if err != nil {
 		return err
 	}
-	n, id, err := w.store.chunks.Read(content, buffer.plaintext)
+	n, ref, err := w.store.chunks.Read(content, buffer.plaintext)
 	switch {
 	case err != nil && !atEnd(err):
 		p.fail(readError(err))
@@ -75,7 +75,7 @@ func (w *writer) storeWhole(ctx context.Context, p *pending) error {
 		return w.storeContent(ctx, p, io.MultiReader(begin, content))
 	case n > 0:
 		p.grow(n)
-		err = w.storeChunk(ctx, p, 0, buffer, n, id)
+		err = w.storeChunk(ctx, p, 0, buffer, n, ref)
 		buffer.release()
 		return err
 	}
@@ -91,14 +91,14 @@ func (w *writer) storeContent(ctx context.Context, p *pending, content io.Reader
 	}
 	defer buffer.release()
 	for index := 0; ; index++ {
-		n, id, err := w.store.chunks.Read(content, buffer.plaintext)
+		n, ref, err := w.store.chunks.Read(content, buffer.plaintext)
 		if err != nil && !atEnd(err) {
 			p.fail(readError(err))
 			return nil
 		}
 		if n > 0 {
 			p.grow(n)
-			if err := w.storeChunk(ctx, p, index, buffer, n, id); err != nil {
+			if err := w.storeChunk(ctx, p, index, buffer, n, ref); err != nil {
 				return err
 			}
 		}
@@ -127,8 +127,8 @@ func (w *writer) handOutStream(ctx context.Context, p *pending, content io.Reade
 			p.grow(n)
 			given := w.give(ctx, func(ctx context.Context) error {
 				defer buffer.release()
-				id := w.store.chunks.ID(buffer.plaintext[:n])
-				return w.storeChunk(ctx, p, index, buffer, n, id)
+				ref := w.store.chunks.Identify(buffer.plaintext[:n])
+				return w.storeChunk(ctx, p, index, buffer, n, ref)
 			})
 			if given != nil {
 				buffer.release()
@@ -204,14 +204,14 @@ func (w *writer) storePiece(ctx context.Context, p *pending, index int, piece io
 		return err
 	}
 	defer buffer.release()
-	got, id, err := w.store.chunks.Read(piece, buffer.plaintext)
+	got, ref, err := w.store.chunks.Read(piece, buffer.plaintext)
 	switch {
 	case err != nil && !atEnd(err):
 		p.fail(readError(err))
 	case got < n:
 		p.fail(errors.New("it was cut short while it was read; try again"))
 	default:
-		return w.storeChunk(ctx, p, index, buffer, n, id)
+		return w.storeChunk(ctx, p, index, buffer, n, ref)
 	}
 	p.batch.add(-1)
 	return nil

@@ -185,12 +185,11 @@ func (w *writer) work(ctx context.Context) error {
 	}
 }
 
-// storeChunk stores the n bytes of plaintext in the buffer, which have the given
-// ID, as an object's chunk, under its first generation that the collector has no eye on,
-// at every location that doesn't have it yet.
-func (w *writer) storeChunk(ctx context.Context, p *pending, index int, buffer *buffer, n int, id chunk.ID) error {
+// storeChunk stores the n bytes of plaintext in the buffer, which are the chunk ref, as
+// an object's chunk, under its first generation that the collector has no eye on, at
+// every location that doesn't have it yet.
+func (w *writer) storeChunk(ctx context.Context, p *pending, index int, buffer *buffer, n int, ref chunk.Ref) error {
 	sealer := w.store.chunks
-	ref := chunk.Ref{ID: id}
 	name := sealer.Name(ref)
 	for {
 		if _, listed := w.listed.Chunks[name.ID]; !listed {

@@ -49,7 +49,7 @@ func newFixture(t *testing.T) *fixture {
 	for _, content := range f.contents {
 		var ids []chunk.ID
 		for piece := range slices.Chunk(content, chunk.Size) {
-			ids = append(ids, f.chunks.ID(piece))
+			ids = append(ids, f.chunks.Identify(piece).ID)
 		}
 		f.ids = append(f.ids, ids)
 	}

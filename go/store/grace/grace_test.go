@@ -125,5 +125,5 @@ func chunkName(t *testing.T, b *storetest.Testbed, data []byte) grace.Key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sealer.Name(chunk.Ref{ID: sealer.ID(data)}).ID
+	return sealer.Name(sealer.Identify(data)).ID
 }

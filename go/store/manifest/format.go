@@ -21,7 +21,11 @@ import (
 // nonce prefix || i || 1 if it is the last, else 0; so segments can't be
 // dropped, repeated, swapped, or taken from another manifest.
 const (
-	magic      = "PCmanif1"
+	magic = "PCmanif2"
+	// magicUnsummed begins a manifest of version 1, whose entries have no sums. It is
+	// only read.
+	magicUnsummed = "PCmanif1"
+
 	prefixSize = chacha20poly1305.NonceSizeX - 8
 	lengthSize = 4
 	startSize  = len(magic) + prefixSize + lengthSize
@@ -32,7 +36,10 @@ const (
 	MaxName = 4096
 	maxHead = fixedHead + MaxName
 
-	refSize = 32 + 4
+	// entrySize is the size of a chunk's entry in a list, in bytes: ID, generation,
+	// sum.
+	entrySize         = entrySizeUnsummed + 4
+	entrySizeUnsummed = 32 + 4
 	// listLength is how many chunks one list segment holds, the last
 	// excepted.
 	listLength = 4096
@@ -48,7 +55,7 @@ func (s *Sealer) Seal(m *Manifest, random io.Reader) ([]byte, error) {
 	}
 	head := m.appendHead(nil)
 	segments := segmentCount(len(m.Chunks))
-	size := startSize + len(head) + len(m.Chunks)*refSize + segments*chacha20poly1305.Overhead
+	size := startSize + len(head) + len(m.Chunks)*entrySize + segments*chacha20poly1305.Overhead
 	if size > MaxBlob {
 		return nil, fmt.Errorf("sealing a manifest: the object has %d chunks, more than a manifest holds", len(m.Chunks))
 	}
@@ -61,7 +68,7 @@ func (s *Sealer) Seal(m *Manifest, random io.Reader) ([]byte, error) {
 	prefix := out[len(magic) : len(magic)+prefixSize]
 	associated := associatedData(s.BlobName(m.Name), out[:startSize])
 	out = s.aead.Seal(out, nonce(prefix, 0, segments == 1), head, associated)
-	list := make([]byte, 0, min(len(m.Chunks), listLength)*refSize)
+	list := make([]byte, 0, min(len(m.Chunks), listLength)*entrySize)
 	index := 1
 	for refs := range slices.Chunk(m.Chunks, listLength) {
 		list = appendRefs(list[:0], refs)
@@ -74,7 +81,16 @@ func (s *Sealer) Seal(m *Manifest, random io.Reader) ([]byte, error) {
 // Open authenticates a blob that was read under the given name and returns the
 // manifest in it. Any fault is ErrCorrupt.
 func (s *Sealer) Open(name blob.Name, sealed []byte) (*Manifest, error) {
-	if len(sealed) < startSize || len(sealed) > MaxBlob || string(sealed[:len(magic)]) != magic {
+	if len(sealed) < startSize || len(sealed) > MaxBlob {
+		return nil, ErrCorrupt
+	}
+	var entry int
+	switch string(sealed[:len(magic)]) {
+	case magic:
+		entry = entrySize
+	case magicUnsummed:
+		entry = entrySizeUnsummed
+	default:
 		return nil, ErrCorrupt
 	}
 	prefix := sealed[len(magic) : len(magic)+prefixSize]
@@ -97,7 +113,7 @@ func (s *Sealer) Open(name blob.Name, sealed []byte) (*Manifest, error) {
 	if subtle.ConstantTimeCompare(expected.ID[:], name.ID[:]) != 1 {
 		return nil, ErrCorrupt
 	}
-	if err := s.openLists(m, count, rest[headSize:], prefix, associated); err != nil {
+	if err := s.openLists(m, count, entry, rest[headSize:], prefix, associated); err != nil {
 		return nil, err
 	}
 	if m.validate() != nil {
@@ -106,25 +122,26 @@ func (s *Sealer) Open(name blob.Name, sealed []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// openLists reads the list segments of a manifest with count chunks.
-func (s *Sealer) openLists(m *Manifest, count int64, rest, prefix, associated []byte) error {
+// openLists reads the list segments of a manifest with count chunks, whose entries have
+// the given size.
+func (s *Sealer) openLists(m *Manifest, count int64, entry int, rest, prefix, associated []byte) error {
 	// The count is compared with the bytes that are there before memory is
 	// taken for it.
-	if count > MaxBlob/refSize {
+	if count > int64(MaxBlob/entry) {
 		return ErrCorrupt
 	}
 	segments := segmentCount(int(count))
-	if int64(len(rest)) != count*refSize+int64(segments-1)*chacha20poly1305.Overhead {
+	if int64(len(rest)) != count*int64(entry)+int64(segments-1)*chacha20poly1305.Overhead {
 		return ErrCorrupt
 	}
 	m.Chunks = make([]chunk.Ref, 0, count)
 	for index := 1; index < segments; index++ {
-		size := min(len(rest), listLength*refSize+chacha20poly1305.Overhead)
+		size := min(len(rest), listLength*entry+chacha20poly1305.Overhead)
 		list, err := s.aead.Open(nil, nonce(prefix, index, index == segments-1), rest[:size], associated)
 		if err != nil {
 			return ErrCorrupt
 		}
-		m.Chunks = appendParsedRefs(m.Chunks, list)
+		m.Chunks = appendParsedRefs(m.Chunks, list, entry)
 		rest = rest[size:]
 	}
 	return nil
@@ -188,17 +205,19 @@ func appendRefs(b []byte, refs []chunk.Ref) []byte {
 	for _, ref := range refs {
 		b = append(b, ref.ID[:]...)
 		b = binary.BigEndian.AppendUint32(b, ref.Generation)
+		b = binary.BigEndian.AppendUint32(b, ref.Sum)
 	}
 	return b
 }
 
-// appendParsedRefs reads a list segment, whose length is a multiple of refSize.
-func appendParsedRefs(refs []chunk.Ref, b []byte) []chunk.Ref {
-	for entry := range slices.Chunk(b, refSize) {
-		refs = append(refs, chunk.Ref{
-			ID:         chunk.ID(entry[:32]),
-			Generation: binary.BigEndian.Uint32(entry[32:]),
-		})
+// appendParsedRefs reads a list segment, whose length is a multiple of its entries' size.
+func appendParsedRefs(refs []chunk.Ref, b []byte, entry int) []chunk.Ref {
+	for b := range slices.Chunk(b, entry) {
+		ref := chunk.Ref{ID: chunk.ID(b[:32]), Generation: binary.BigEndian.Uint32(b[32:])}
+		if entry == entrySize {
+			ref.Sum = binary.BigEndian.Uint32(b[36:])
+		}
+		refs = append(refs, ref)
 	}
 	return refs
 }

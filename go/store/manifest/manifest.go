@@ -28,7 +28,7 @@ import (
 )
 
 // MaxBlob is the size of the largest manifest that is read, in bytes. It
-// leaves room for objects of more than 27 TiB.
+// leaves room for objects of more than 25 TiB.
 const MaxBlob = 256 << 20
 
 // ErrCorrupt means that a blob isn't an authentic manifest of this cluster

@@ -50,7 +50,7 @@ func example(chunks int) *manifest.Manifest {
 		Chunks:   make([]chunk.Ref, chunks),
 	}
 	for i := range m.Chunks {
-		m.Chunks[i] = chunk.Ref{ID: chunk.ID{byte(i), byte(i >> 8), 9}, Generation: uint32(i)}
+		m.Chunks[i] = chunk.Ref{ID: chunk.ID{byte(i), byte(i >> 8), 9}, Generation: uint32(i), Sum: 0xfe000000 + uint32(i)}
 	}
 	return m
 }
@@ -102,7 +102,7 @@ func TestSegmentsCantBeDroppedOrSwapped(t *testing.T) {
 	s := newSealer(t)
 	m := example(3 * 4096)
 	name, sealed := s.BlobName(m.Name), mustSeal(t, s, m)
-	const list = 4096*36 + 16
+	const list = 4096*40 + 16
 	head := len(sealed) - 3*list
 	part := func(i int) []byte { return sealed[head+i*list : head+(i+1)*list] }
 	for title, altered := range map[string][]byte{
@@ -167,33 +167,52 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestVector holds the format still: the golden file was written by the first
-// version of this package.
-func TestVector(t *testing.T) {
-	s := newSealer(t)
-	golden, err := os.ReadFile("testdata/manifest-v1.hex")
+// golden returns the name and the blob of a golden file.
+func golden(t testing.TB, path string) (name string, sealed []byte) {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(string(golden))
+	fields := strings.Fields(string(content))
 	if len(fields) != 2 {
-		t.Fatalf("the vector has %d fields, want name and blob", len(fields))
+		t.Fatalf("%s has %d fields, want name and blob", path, len(fields))
 	}
-	m := example(3)
-	name := s.BlobName(m.Name)
-	if got := hex.EncodeToString(name.ID[:]); got != fields[0] {
-		t.Errorf("name %s, want %s", got, fields[0])
-	}
-	if got := hex.EncodeToString(mustSeal(t, s, m)); got != fields[1] {
-		t.Errorf("blob %s, want %s", got, fields[1])
-	}
-	sealed, err := hex.DecodeString(fields[1])
-	if err != nil {
+	if sealed, err = hex.DecodeString(fields[1]); err != nil {
 		t.Fatal(err)
 	}
-	opened, err := s.Open(name, sealed)
-	if err != nil || !reflect.DeepEqual(opened, m) {
-		t.Errorf("the old blob reads as %+v, %v", opened, err)
+	return fields[0], sealed
+}
+
+// TestVectors holds the format still: the golden files were written by the first
+// version of this package that knew the format. Only the latest is still written.
+func TestVectors(t *testing.T) {
+	s := newSealer(t)
+	m := example(3)
+	unsummed := example(3)
+	for i := range unsummed.Chunks {
+		unsummed.Chunks[i].Sum = 0
+	}
+	name := s.BlobName(m.Name)
+	for path, want := range map[string]*manifest.Manifest{
+		"testdata/manifest-v1.hex": unsummed,
+		"testdata/manifest-v2.hex": m,
+	} {
+		goldenName, sealed := golden(t, path)
+		if got := hex.EncodeToString(name.ID[:]); got != goldenName {
+			t.Errorf("%s: name %s, want %s", path, got, goldenName)
+		}
+		if opened, err := s.Open(name, sealed); err != nil || !reflect.DeepEqual(opened, want) {
+			t.Errorf("%s: the old blob reads as %+v, %v", path, opened, err)
+		}
+		if want == m && !bytes.Equal(mustSeal(t, s, m), sealed) {
+			t.Errorf("%s: the manifest is written as %x", path, mustSeal(t, s, m))
+		}
+	}
+	_, sealed := golden(t, "testdata/manifest-v1.hex")
+	copy(sealed, "PCmanif2")
+	if _, err := s.Open(name, sealed); !errors.Is(err, manifest.ErrCorrupt) {
+		t.Errorf("version 1 with the magic of version 2: error %v, want ErrCorrupt", err)
 	}
 }
 
@@ -203,6 +222,8 @@ func FuzzOpen(f *testing.F) {
 	m := example(1)
 	f.Add(mustSeal(f, s, m))
 	f.Add(mustSeal(f, s, &manifest.Manifest{Name: m.Name, Deleted: true}))
+	_, unsummed := golden(f, "testdata/manifest-v1.hex")
+	f.Add(unsummed)
 	f.Fuzz(func(t *testing.T, sealed []byte) {
 		opened, err := s.Open(s.BlobName(m.Name), sealed)
 		if err == nil && opened.Name != m.Name {

@@ -14,7 +14,7 @@ import (
 const (
 	// smallManifest is the size of the manifests that are read from all
 	// locations at once and without regard to memory, in bytes: those of
-	// objects of up to 28 GiB or so.
+	// objects of up to 25 GiB or so.
 	smallManifest = 256 << 10
 	// growth is by how much the limit grows when a manifest turns out larger.
 	// What a location says of a size isn't relied on.

@@ -119,7 +119,7 @@ func newPlanter(repo string, withChunks bool) (*planter, error) {
 // plant stores one object at every location.
 func (p *planter) plant(ctx context.Context, i int) error {
 	content := listedContent(i)
-	ref := chunk.Ref{ID: p.chunks.ID(content)}
+	ref := p.chunks.Identify(content)
 	m := &manifest.Manifest{Name: listedName(i), Size: int64(len(content)), FileTime: p.now.UnixNano(), FileMode: 0o644,
 		Chunks: []chunk.Ref{ref}}
 	var err error
