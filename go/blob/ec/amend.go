@@ -19,28 +19,28 @@ type change func(a *answer) (records []record, ok bool, err error)
 //
 // seen is what is known of the part, or nil; weight is what the new records take in
 // memory beyond what they were made of, in bytes.
-func (l *Location) amend(ctx context.Context, part int, name blob.Name, seen *answer, weight int64, make change) error {
+func (l *Location) amend(ctx context.Context, part int, name blob.Name, seen *answer, weight int64, amended change) error {
 	if seen != nil && seen.state == absent {
-		err := l.create(ctx, part, name, weight, make)
+		err := l.create(ctx, part, name, weight, amended)
 		if !errors.Is(err, blob.ErrExists) {
 			return err
 		}
 	}
-	err := l.amendUpTo(ctx, part, name, inspectLimit, weight, make)
+	err := l.amendUpTo(ctx, part, name, inspectLimit, weight, amended)
 	if errors.Is(err, blob.ErrTooLarge) {
-		err = l.amendUpTo(ctx, part, name, maxSize, largeMemory, make)
+		err = l.amendUpTo(ctx, part, name, maxSize, largeMemory, amended)
 	}
 	return err
 }
 
 // create has a part that holds nothing hold something.
-func (l *Location) create(ctx context.Context, part int, name blob.Name, weight int64, make change) error {
+func (l *Location) create(ctx context.Context, part int, name blob.Name, weight int64, amended change) error {
 	release, err := l.reserve(ctx, weight)
 	if err != nil {
 		return err
 	}
 	defer release()
-	records, ok, err := make(&answer{state: absent})
+	records, ok, err := amended(&answer{state: absent})
 	if err != nil || !ok || len(records) == 0 {
 		return err
 	}
@@ -48,7 +48,7 @@ func (l *Location) create(ctx context.Context, part int, name blob.Name, weight 
 }
 
 // amendUpTo is amend for a part that holds no more than blobs of limit bytes.
-func (l *Location) amendUpTo(ctx context.Context, part int, name blob.Name, limit, weight int64, make change) error {
+func (l *Location) amendUpTo(ctx context.Context, part int, name blob.Name, limit, weight int64, amended change) error {
 	release, err := l.reserve(ctx, weight)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (l *Location) amendUpTo(ctx context.Context, part int, name blob.Name, limi
 		}
 		a := l.answerOf(name, data, err)
 		a.dropAltered(func(r *record) bool { return !r.intact() })
-		records, ok, err := make(&a)
+		records, ok, err := amended(&a)
 		empties = err == nil && ok && len(records) == 0
 		if err != nil || !ok || empties {
 			return nil, err

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"powercloud.unidatum.com/go/blob"
@@ -32,7 +33,7 @@ func (s *Set) getMost(ctx context.Context, name blob.Name, limit int64, accept f
 		case got := <-arrived:
 			delete(waiting, got.index)
 			replies[got.index] = got.reply
-			most.add(got.reply.Err)
+			most.add(name, got.reply.Err)
 			late = s.allLate(waiting)
 		case <-timer.C:
 			s.pace.Late(waiting)
@@ -82,11 +83,14 @@ type answers struct {
 	found                         bool
 }
 
-func (a *answers) add(err error) {
+// add enters an answer. A manifest that is larger than asked for is a copy as well: who
+// reads it then asks for more.
+func (a *answers) add(name blob.Name, err error) {
 	if blob.Answered(err) {
 		a.definite++
 	}
-	a.found = a.found || err == nil
+	larger := name.Kind == blob.KindManifest && errors.Is(err, blob.ErrTooLarge)
+	a.found = a.found || err == nil || larger
 }
 
 // enough reports whether the others can be done without: there is a copy, and so

@@ -189,7 +189,8 @@ type Reply struct {
 
 // GetEach reads the blob from every location at once and returns their answers
 // in the order given to New. If the set is hedged, the answer of a location that
-// stalls is pace.ErrLate.
+// stalls is pace.ErrLate; of a manifest, those that are larger than the limit count as
+// copies then.
 func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64) []Reply {
 	return s.getEach(ctx, name, limit, nil)
 }

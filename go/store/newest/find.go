@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/pace"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/store/manifest"
 )
@@ -54,38 +55,51 @@ func (f *Finder) Find(ctx context.Context, name blob.Name) Result {
 // another manifest itself, and keep nothing of a large one.
 func (f *Finder) Visit(ctx context.Context, name blob.Name, use func(Result)) {
 	found := finding{sealer: f.sealer, name: name}
-	var larger []int
+	var larger, late []int
 	replies, opened := quorum.GetOpened(ctx, f.set, name, smallManifest, func(data []byte) (*manifest.Manifest, error) {
 		return f.sealer.Open(name, data)
 	})
 	for i, reply := range replies {
 		found.copies = append(found.copies, Copy{Location: reply.Location})
-		if errors.Is(reply.Err, blob.ErrTooLarge) {
+		switch {
+		case errors.Is(reply.Err, blob.ErrTooLarge):
 			larger = append(larger, i)
 			continue
+		case errors.Is(reply.Err, pace.ErrLate):
+			late = append(late, i)
 		}
 		found.answered(i, opened[i], reply.Data, reply.Err)
 	}
-	var held int64
-	defer func() { f.memory.Release(held) }()
-	for limit := int64(smallManifest); len(larger) > 0 && limit < manifest.MaxBlob; {
+	held := f.readLarger(ctx, &found, larger)
+	if found.newest == nil && len(late) > 0 {
+		// What was taken for a copy isn't one.
+		f.memory.Release(held)
+		held = f.readLarger(ctx, &found, late)
+	}
+	defer f.memory.Release(held)
+	use(found.result())
+}
+
+// readLarger reads the copies at some locations that may be larger than a small
+// manifest. It returns how much of the memory is taken for them.
+func (f *Finder) readLarger(ctx context.Context, found *finding, locations []int) (held int64) {
+	for limit := int64(smallManifest); len(locations) > 0; {
+		if limit == manifest.MaxBlob {
+			found.failed(locations, Corrupt, manifest.ErrCorrupt)
+			return held
+		}
 		// Given back before more is asked for, or two could wait for each
 		// other.
 		f.memory.Release(held)
 		limit = min(limit*growth, manifest.MaxBlob)
 		held = min(copies*limit, memory)
 		if err := f.memory.Acquire(ctx, held); err != nil {
-			held = 0
-			found.unreachable(larger, err)
-			larger = nil
-			break
+			found.failed(locations, Unreachable, err)
+			return 0
 		}
-		larger = found.readLarger(ctx, larger, limit)
+		locations = found.readUpTo(ctx, locations, limit)
 	}
-	for _, i := range larger {
-		found.copies[i].State, found.copies[i].Err = Corrupt, manifest.ErrCorrupt
-	}
-	use(found.result())
+	return held
 }
 
 // Known is the Result of a manifest of which all is known without reading it: its
@@ -120,9 +134,9 @@ type finding struct {
 	blob   []byte
 }
 
-// readLarger reads the copies at some locations, up to a limit in bytes, one
-// after the other, and returns those that are larger still.
-func (f *finding) readLarger(ctx context.Context, locations []int, limit int64) []int {
+// readUpTo reads the copies at some locations, up to a limit in bytes, one after the
+// other, and returns those that are larger still.
+func (f *finding) readUpTo(ctx context.Context, locations []int, limit int64) []int {
 	var larger []int
 	var spare []byte
 	for _, i := range locations {
@@ -145,6 +159,7 @@ func (f *finding) readLarger(ctx context.Context, locations []int, limit int64) 
 // more.
 func (f *finding) answered(i int, m *manifest.Manifest, data []byte, err error) []byte {
 	found := &f.copies[i]
+	found.Err = nil
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		found.State = Missing
@@ -165,10 +180,10 @@ func (f *finding) answered(i int, m *manifest.Manifest, data []byte, err error) 
 	return spare
 }
 
-// unreachable enters that some locations could not be asked.
-func (f *finding) unreachable(locations []int, err error) {
+// failed enters why nothing is known of some locations' copies.
+func (f *finding) failed(locations []int, state State, err error) {
 	for _, i := range locations {
-		f.copies[i].State, f.copies[i].Err = Unreachable, err
+		f.copies[i].State, f.copies[i].Err = state, err
 	}
 }
 

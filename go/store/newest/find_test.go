@@ -11,6 +11,7 @@ import (
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/blobtest"
+	"powercloud.unidatum.com/go/blob/pace"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store/chunk"
@@ -181,5 +182,54 @@ func TestWaitingForMemoryEndsWithTheContext(t *testing.T) {
 	})
 	if result := f.Find(context.Background(), sealer.BlobName(object)); result.Manifest == nil {
 		t.Error(fmt.Errorf("after that nothing is found: %w", result.Err()))
+	}
+}
+
+// TestLargeManifestsAreHedged: a location that stalls doesn't hold the read of a large
+// manifest that others have, unless what they had turns out to be none.
+func TestLargeManifestsAreHedged(t *testing.T) {
+	sealer := newSealer(t)
+	name, data := sealer.BlobName(object), sealed(t, sealer, 1, 8000)
+	altered := sealed(t, sealer, 2, 8000)
+	altered[len(altered)-1] ^= 1
+	for title, c := range map[string]struct {
+		others []serving
+		waits  bool
+		want   newest.State
+	}{
+		"others have it":      {[]serving{{data: data}, {data: data}}, false, newest.Unreachable},
+		"one has it":          {[]serving{{data: data}, {err: blob.ErrNotFound}}, false, newest.Unreachable},
+		"another has rubbish": {[]serving{{data: altered}, {err: blob.ErrNotFound}}, true, newest.Current},
+		"another claims much": {[]serving{{err: blob.ErrTooLarge}, {err: blob.ErrNotFound}}, true, newest.Current},
+		"none has it":         {[]serving{{err: blob.ErrNotFound}, {err: blob.ErrNotFound}}, true, newest.Current},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			stalling := blobtest.NewFaulty(blobtest.NewMemory("./slow"))
+			if err := stalling.Put(t.Context(), name, data); err != nil {
+				t.Fatal(err)
+			}
+			set, err := quorum.New([]blob.Location{stalling, c.others[0], c.others[1]}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set.Hedge()
+			stalling.Stall(blobtest.Get)
+			done := make(chan newest.Result, 1)
+			go func() { done <- newest.NewFinder(set, sealer).Find(t.Context(), name) }()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if waits := len(done) == 0; waits != c.waits {
+				t.Errorf("%s: it waits: %v", title, waits)
+			}
+			stalling.Heal()
+			result := <-done
+			if result.Manifest == nil || len(result.Manifest.Chunks) != 8000 {
+				t.Fatalf("%s: the manifest was not found: %v", title, result.Err())
+			}
+			if found := result.Copies[0]; found.State != c.want || (found.Err == pace.ErrLate) == c.waits {
+				t.Errorf("%s: the location that stalls is in state %d, %v", title, found.State, found.Err)
+			}
+			set.Close(context.Background())
+		})
 	}
 }
