@@ -65,18 +65,21 @@ type Superseder interface {
 	// Supersede stores a blob, unless stays says of one of at most limit bytes that is
 	// there that it is to stay. Of two that are stored at once, one must stay in the eyes
 	// of the other; then it does, whoever comes last. What stays, the next Flush covers.
-	// stays must neither keep its argument nor use the location.
+	// stays must neither keep its argument nor use the location. A blob of more than
+	// limit bytes is left as it is; the error is then ErrTooLarge.
 	Supersede(ctx context.Context, name Name, limit int64, data []byte, stays func([]byte) bool) error
 }
 
 // Supersede stores a blob at a location unless one that is there is to stay; see Superseder.
-// One of more than limit bytes is superseded in any case.
 func Supersede(ctx context.Context, location Location, name Name, limit int64, data []byte, stays func([]byte) bool) error {
 	if superseder, ok := location.(Superseder); ok {
 		return superseder.Supersede(ctx, name, limit, data, stays)
 	}
 	return Amend(ctx, location, name, limit, func(there []byte, err error) ([]byte, error) {
-		if err == nil && stays(there) {
+		switch {
+		case errors.Is(err, ErrTooLarge):
+			return nil, err
+		case err == nil && stays(there):
 			return nil, nil
 		}
 		return data, nil

@@ -290,7 +290,7 @@ func (s *Store) writeSealed(ctx context.Context, to *quorum.Writer, m *manifest.
 	var mu sync.Mutex
 	name := s.manifests.BlobName(m.Name)
 	err = to.Store(ctx, func(i int, location blob.Location) error {
-		there, err := s.finder.Update(ctx, location, m.Version, name, sealed, newest.ReadSmall, seen.Absent(i))
+		there, err := s.finder.Update(ctx, location, m.Version, name, sealed, seen.Absent(i))
 		mu.Lock()
 		defer mu.Unlock()
 		if there.Compare(kept) > 0 {

@@ -46,6 +46,33 @@ func testAmend(t *testing.T, location blob.Location) {
 	noTemporaries(t, location)
 }
 
+// testSupersede stores blobs that give way to others.
+func testSupersede(t *testing.T, location blob.Location) {
+	name := Name(blob.KindManifest, 1)
+	supersede := func(data string, limit int64, staying string) error {
+		return blob.Supersede(t.Context(), location, name, limit, []byte(data), func(there []byte) bool { return string(there) == staying })
+	}
+	for _, step := range []struct {
+		data    string
+		limit   int64
+		staying string
+		want    string
+		err     error
+	}{
+		{"first", limit, "", "first", nil},
+		{"second", limit, "first", "first", nil},
+		{"second", 4, "first", "first", blob.ErrTooLarge},
+		{"second", 4, "", "first", blob.ErrTooLarge},
+		{"third", 5, "", "third", nil},
+	} {
+		if err := supersede(step.data, step.limit, step.staying); !errors.Is(err, step.err) {
+			t.Errorf("Supersede by %q unless %q, up to %d bytes: %v, want %v", step.data, step.staying, step.limit, err, step.err)
+		}
+		expect(t, location, name, []byte(step.want))
+	}
+	noTemporaries(t, location)
+}
+
 // AmendMeanwhile has another Location of the same place replace, create and delete a blob
 // while it is changed.
 func AmendMeanwhile(t *testing.T, location, other blob.Location) {

@@ -46,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Location) {
 		{"Overwrite", testOverwrite},
 		{"Create", testCreate},
 		{"Amend", testAmend},
+		{"Supersede", testSupersede},
 		{"Buffer", testBuffer},
 		{"Limit", testLimit},
 		{"Delete", testDelete},

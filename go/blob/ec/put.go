@@ -37,7 +37,7 @@ func (l *Location) PutMissing(ctx context.Context, name blob.Name, data []byte) 
 		return err
 	}
 	if name.Kind != blob.KindChunk {
-		return l.Supersede(ctx, name, 0, data, func([]byte) bool { return false })
+		return l.supersedeUnless(ctx, name, 0, data, nil)
 	}
 	size := int64(len(data))
 	return l.putChunk(ctx, name, data, func(i int, part blob.Location) bool {

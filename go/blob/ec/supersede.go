@@ -3,6 +3,7 @@ package ec
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -21,16 +22,22 @@ func (l *Location) Supersede(ctx context.Context, name blob.Name, limit int64, d
 	if name.Kind == blob.KindChunk {
 		return l.PutMissing(ctx, name, data) // Its name determines what stays.
 	}
+	return l.supersedeUnless(ctx, name, limit, data, stays)
+}
+
+// supersedeUnless is Supersede. Without stays, nothing stays but the blob itself.
+func (l *Location) supersedeUnless(ctx context.Context, name blob.Name, limit int64, data []byte, stays func([]byte) bool) error {
 	for range blob.AmendTries {
-		if err := l.supersede(ctx, name, limit, data, stays); !isOvertaken(err) {
+		if err := l.supersedeOnce(ctx, name, limit, data, stays); !isOvertaken(err) {
 			return err
 		}
 	}
 	return blob.ErrContended
 }
 
-// supersede is Supersede as long as nobody else stores a version at the same time.
-func (l *Location) supersede(ctx context.Context, name blob.Name, limit int64, data []byte, stays func([]byte) bool) error {
+// supersedeOnce is supersedeUnless as long as nobody else stores a version at the same
+// time.
+func (l *Location) supersedeOnce(ctx context.Context, name blob.Name, limit int64, data []byte, stays func([]byte) bool) error {
 	t, release, err := l.inspectSettled(ctx, name)
 	if err != nil {
 		return err
@@ -38,8 +45,11 @@ func (l *Location) supersede(ctx context.Context, name blob.Name, limit int64, d
 	defer release()
 	found := t.candidates()
 	for _, v := range found {
+		if stays == nil {
+			break
+		}
 		there, err := l.content(ctx, t, v, limit)
-		if !blob.Answered(err) {
+		if !blob.Answered(err) || errors.Is(err, blob.ErrTooLarge) {
 			return err
 		}
 		if err != nil || bytes.Equal(there, data) || !stays(bytes.Clone(there)) {

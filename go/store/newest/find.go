@@ -35,11 +35,14 @@ type Finder struct {
 	set    *quorum.Set
 	sealer *manifest.Sealer
 	memory *semaphore.Weighted
+	// superseding has one large manifest looked at that is about to be replaced,
+	// beside those that memory is for: who replaces it may hold some of that.
+	superseding *semaphore.Weighted
 }
 
 // NewFinder returns a Finder of a cluster's manifests.
 func NewFinder(set *quorum.Set, sealer *manifest.Sealer) *Finder {
-	return &Finder{set: set, sealer: sealer, memory: semaphore.NewWeighted(memory)}
+	return &Finder{set: set, sealer: sealer, memory: semaphore.NewWeighted(memory), superseding: semaphore.NewWeighted(1)}
 }
 
 // Find reads the manifest with the given name at every location. Once ctx is

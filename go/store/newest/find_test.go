@@ -1,6 +1,7 @@
 package newest_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -231,5 +232,43 @@ func TestLargeManifestsAreHedged(t *testing.T) {
 			}
 			set.Close(context.Background())
 		})
+	}
+}
+
+// TestUpdate stores versions over newer and older ones, of every size.
+func TestUpdate(t *testing.T) {
+	sealer := newSealer(t)
+	name := sealer.BlobName(object)
+	rubbish := make([]byte, manifest.MaxBlob+1)
+	for title, c := range map[string]struct {
+		there []byte
+		kept  int64
+	}{
+		"nothing":         {nil, 0},
+		"older":           {sealed(t, sealer, 1, 1), 0},
+		"newer":           {sealed(t, sealer, 3, 1), 3},
+		"older and large": {sealed(t, sealer, 1, 8000), 0},
+		"newer and large": {sealed(t, sealer, 3, 8000), 3},
+		"rubbish":         {rubbish[:100], 0},
+		"large rubbish":   {rubbish, 0},
+	} {
+		location := blobtest.NewMemory("./a")
+		if c.there != nil {
+			if err := location.Put(t.Context(), name, c.there); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mine := sealed(t, sealer, 2, 1)
+		kept, err := finder(t, sealer, location).Update(t.Context(), location, manifest.Version{Time: 2}, name, mine, c.there == nil)
+		if err != nil || kept.Time != c.kept {
+			t.Errorf("over %s: version %d was kept, %v; want %d", title, kept.Time, err, c.kept)
+		}
+		want := mine
+		if c.kept != 0 {
+			want = c.there
+		}
+		if got, err := location.Get(t.Context(), name, nil, manifest.MaxBlob); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("over %s: %d bytes are there, %v, want %d", title, len(got), err, len(want))
+		}
 	}
 }

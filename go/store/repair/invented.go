@@ -41,7 +41,7 @@ func (w *work) removeAt(ctx context.Context, i int, location blob.Location, name
 	}
 	w.report.Locations[i].Removed++
 	if now := w.surveyor.Finder.Find(ctx, name); now.Manifest != nil && now.Copies[i].Behind() {
-		_, err := w.surveyor.Finder.Update(ctx, location, now.Manifest.Version, name, now.Blob, newest.ReadLarge, false)
+		_, err := w.surveyor.Finder.Update(ctx, location, now.Manifest.Version, name, now.Blob, false)
 		w.wrote(i, err)
 	}
 }

@@ -50,7 +50,7 @@ func (w *work) update(ctx context.Context, name blob.Name, found newest.Result, 
 			continue
 		}
 		// Others may have been slow to take it, or write something newer just now.
-		kept, err := w.surveyor.Finder.Update(ctx, c.Location, found.Manifest.Version, name, found.Blob, newest.ReadLarge, false)
+		kept, err := w.surveyor.Finder.Update(ctx, c.Location, found.Manifest.Version, name, found.Blob, false)
 		stored := kept == (manifest.Version{})
 		if stored || err != nil {
 			w.wrote(i, err)
