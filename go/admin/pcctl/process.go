@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/term"
@@ -17,12 +18,19 @@ import (
 // errInterrupted is what an interrupted command reports.
 var errInterrupted = errors.New("interrupted")
 
+// leastHeap is memory that is taken and never touched, in bytes. The garbage collector
+// goes by the size of the heap: one of few megabytes, as most commands have, it would
+// collect dozens of times a second.
+const leastHeap = 32 << 20
+
 // Main runs pcctl with the arguments, files, environment, terminal and signals
 // of this process, and returns its exit status.
 //
 // The first Ctrl-C, SIGTERM or SIGHUP makes the command clean up and fail; the
 // second one ends the process at once.
 func Main() int {
+	untouched := make([]byte, leastHeap)
+	defer runtime.KeepAlive(untouched)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)

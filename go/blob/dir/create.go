@@ -14,8 +14,9 @@ var (
 	_ blob.Looker  = (*Location)(nil)
 )
 
-// Create stores a blob where there is none; see blob.Creator. On a file system
-// without hard links it looks first and stores then, in two steps.
+// Create stores a blob where there is none; see blob.Creator. On a file system that
+// can neither rename to a free name nor link, it looks first and stores then, in two
+// steps.
 func (l *Location) Create(ctx context.Context, name blob.Name, data []byte) error {
 	return l.store(ctx, name, data, installNew)
 }
@@ -27,10 +28,8 @@ func (l *Location) CreateAbsent(ctx context.Context, name blob.Name, data []byte
 
 // installNew is the install of a file where there must not be one.
 func installNew(temporary folder, temporaryName string, to folder, name string) error {
-	switch err := temporary.link(temporaryName, to, name); {
+	switch err := temporary.renameNew(temporaryName, to, name); {
 	case err == nil:
-		// What can't be removed now, gc removes later.
-		_ = temporary.remove(temporaryName)
 		return nil
 	case errors.Is(err, fs.ErrExist):
 		return blob.ErrExists

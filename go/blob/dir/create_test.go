@@ -10,7 +10,7 @@ import (
 	"powercloud.unidatum.com/go/blob/blobtest"
 )
 
-// unlinked is a folder on a file system without hard links.
+// unlinked is a folder on a file system that can neither rename to a free name nor link.
 type unlinked struct {
 	folder
 	err error
@@ -28,7 +28,7 @@ func (u unlinked) rename(name string, to folder, newName string) error {
 	return u.folder.rename(name, to.(unlinked).folder, newName)
 }
 
-func (u unlinked) link(string, folder, string) error { return u.err }
+func (u unlinked) renameNew(string, folder, string) error { return u.err }
 
 func TestCreateWithoutHardLinks(t *testing.T) {
 	for _, reason := range []error{syscall.EPERM, errors.ErrUnsupported} {

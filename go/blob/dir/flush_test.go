@@ -47,8 +47,8 @@ func (f watchedFolder) rename(name string, to folder, newName string) error {
 	return f.folder.rename(name, to.(watchedFolder).folder, newName)
 }
 
-func (f watchedFolder) link(name string, to folder, newName string) error {
-	return f.folder.link(name, to.(watchedFolder).folder, newName)
+func (f watchedFolder) renameNew(name string, to folder, newName string) error {
+	return f.folder.renameNew(name, to.(watchedFolder).folder, newName)
 }
 
 func (f watchedFolder) create(name string) (file, error) {

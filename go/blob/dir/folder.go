@@ -35,9 +35,9 @@ type folder interface {
 	// rename moves a file to another folder of the location and replaces what
 	// was there.
 	rename(name string, to folder, newName string) error
-	// link gives a file a second name, in another folder of the location. A
-	// name that is taken is fs.ErrExist.
-	link(name string, to folder, newName string) error
+	// renameNew moves a file to another folder of the location. A name that is
+	// taken there is fs.ErrExist.
+	renameNew(name string, to folder, newName string) error
 	// remove removes what is there unless it is a folder.
 	remove(name string) error
 	// names calls fn with the names of what is in the folder, a batch at a time.

@@ -134,11 +134,27 @@ func (f *fdFolder) rename(name string, to folder, newName string) error {
 	return unix.Renameat(f.fd, name, target.fd, newName)
 }
 
-func (f *fdFolder) link(name string, to folder, newName string) error {
+func (f *fdFolder) renameNew(name string, to folder, newName string) error {
 	target := to.(*fdFolder)
 	defer runtime.KeepAlive(f)
 	defer runtime.KeepAlive(target)
-	return unix.Linkat(f.fd, name, target.fd, newName, 0)
+	err := renameExclusive(f.fd, name, target.fd, newName)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return f.linkNew(name, target, newName)
+}
+
+// linkNew is renameNew on a file system that can't rename so, but may have hard links.
+func (f *fdFolder) linkNew(name string, to *fdFolder, newName string) error {
+	defer runtime.KeepAlive(f)
+	defer runtime.KeepAlive(to)
+	if err := unix.Linkat(f.fd, name, to.fd, newName, 0); err != nil {
+		return err
+	}
+	// What can't be removed now, gc removes later.
+	_ = f.remove(name)
+	return nil
 }
 
 func (f *fdFolder) remove(name string) error {

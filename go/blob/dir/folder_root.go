@@ -120,8 +120,13 @@ func (f rootFolder) rename(name string, to folder, newName string) error {
 	return withoutPaths(f.root.Rename(f.at(name), to.(rootFolder).at(newName)))
 }
 
-func (f rootFolder) link(name string, to folder, newName string) error {
-	return withoutPaths(f.root.Link(f.at(name), to.(rootFolder).at(newName)))
+func (f rootFolder) renameNew(name string, to folder, newName string) error {
+	if err := f.root.Link(f.at(name), to.(rootFolder).at(newName)); err != nil {
+		return withoutPaths(err)
+	}
+	// What can't be removed now, gc removes later.
+	_ = f.remove(name)
+	return nil
 }
 
 // withoutPaths takes the two paths out of an error of package os.

@@ -16,3 +16,9 @@ func (f fdFile) Sync() error {
 	}
 	return err
 }
+
+// renameExclusive renames a file to a name that must be free. What the file system
+// can't do is ENOTSUP, as renameatx_np(2) says.
+func renameExclusive(from int, name string, to int, newName string) error {
+	return unix.RenameatxNp(from, name, to, newName, unix.RENAME_EXCL)
+}
