@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -35,18 +36,8 @@ func TestSecondBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := lint.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	scratch := scratchFolder(t)
-	workspace := filepath.Join(scratch, "another", "folder")
-	if err := copyTree(workspace, root); err != nil {
-		t.Fatal(err)
-	}
-
-	outputBase := filepath.Join(scratch, "output-base")
-	build(t, workspace, outputBase, os.Getenv("LABEL"), "Go(CompilePkg|CompilePkgExternal|Link|Stdlib)")
+	workspace, outputBase := anotherPlace(t)
+	build(t, workspace, outputBase, "Go(CompilePkg|CompilePkgExternal|Link|Stdlib)", os.Getenv("LABEL"))
 	second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", program))
 	if err != nil {
 		t.Fatal(err)
@@ -56,10 +47,50 @@ func TestSecondBuild(t *testing.T) {
 	}
 
 	image := os.Getenv("IMAGE")
-	build(t, workspace, outputBase, os.Getenv("IMAGE_LABEL"), "ImageLayer|OCIImage|OCIIndex")
+	build(t, workspace, outputBase, "ImageLayer|OCIImage|OCIIndex", os.Getenv("IMAGE_LABEL"))
 	if err := sameTree(runfile(t, image), filepath.Join(workspace, "bazel-bin", image)); err != nil {
 		t.Errorf("%s, built twice: %v", image, err)
 	}
+}
+
+// TestKernels builds the kernels of nodes once more, like TestSecondBuild: the
+// roots in which they are built and they themselves are made again.
+func TestKernels(t *testing.T) {
+	files := strings.Fields(os.Getenv("KERNELS"))
+	if len(files) == 0 {
+		t.Skip("it takes as long as both kernels do: bazel test //tests/reproducible:kernels_test")
+	}
+	workspace, outputBase := anotherPlace(t)
+	build(t, workspace, outputBase, "DebianRoot|LinuxKernel", strings.Fields(os.Getenv("KERNEL_LABELS"))...)
+	for _, file := range files {
+		first, err := os.ReadFile(runfile(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := same(first, second); err != nil {
+			t.Errorf("%s, built twice: %v", file, err)
+		}
+	}
+}
+
+// anotherPlace copies the source tree to another folder and returns that and
+// another output base.
+func anotherPlace(t *testing.T) (workspace, outputBase string) {
+	t.Helper()
+	root, err := lint.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := scratchFolder(t)
+	workspace = filepath.Join(scratch, "another", "folder")
+	if err := copyTree(workspace, root); err != nil {
+		t.Fatal(err)
+	}
+	return workspace, filepath.Join(scratch, "output-base")
 }
 
 func TestSameTree(t *testing.T) {
@@ -170,7 +201,7 @@ func same(first, second []byte) error {
 
 // build runs a Bazel of its own in the workspace. What actions with a mnemonic
 // that matches anew make isn't taken from the disk cache.
-func build(t *testing.T, workspace, outputBase, label, anew string) {
+func build(t *testing.T, workspace, outputBase, anew string, labels ...string) {
 	t.Helper()
 	account, err := user.Current()
 	if err != nil {
@@ -184,9 +215,9 @@ func build(t *testing.T, workspace, outputBase, label, anew string) {
 	// stay behind.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	command := exec.CommandContext(ctx, "bazel", "--batch", "--output_base="+outputBase,
-		"build", "--modify_execution_info="+anew+"=+no-cache",
-		"--noexperimental_run_validations", "--noshow_progress", label)
+	command := exec.CommandContext(ctx, "bazel", append([]string{"--batch", "--output_base=" + outputBase,
+		"build", "--modify_execution_info=" + anew + "=+no-cache",
+		"--noexperimental_run_validations", "--noshow_progress"}, labels...)...)
 	command.Dir = workspace
 	command.Env = []string{
 		"HOME=" + account.HomeDir, // of the caches

@@ -84,6 +84,7 @@ _packages_tag = tag_class(
     attrs = {
         "name": attr.string(mandatory = True, doc = "The repository's name."),
         "set": attr.string(mandatory = True, doc = "As in debian_packages."),
+        "unpack": attr.bool(default = True, doc = "As in debian_packages."),
     },
     doc = "One set of Debian packages of the lock file.",
 )
@@ -93,7 +94,7 @@ def _debian_impl(mctx):
         if not module.is_root:
             continue
         for tag in module.tags.packages:
-            debian_packages(name = tag.name, set = tag.set)
+            debian_packages(name = tag.name, set = tag.set, unpack = tag.unpack)
 
     # The lock file pins the packages.
     return mctx.extension_metadata(reproducible = True)

@@ -229,7 +229,9 @@ filegroup(
     name = "debs",
     srcs = glob(["debs/*.deb"]),
 )
+"""
 
+_BUILD_UNPACKED = """
 filegroup(
     name = "files",
     srcs = {files},
@@ -250,18 +252,17 @@ filegroup(
 def _debian_packages_impl(rctx):
     architecture, packages = _read_set(rctx)
     _fetch(rctx, architecture, packages)
-    for package in packages:
+    for package in packages if rctx.attr.unpack else []:
         rctx.report_progress("unpacking " + package["name"])
         result = _shell(rctx, "mkdir -p packages;" + _UNPACK, ["debs/" + package["file"], "packages/" + package["name"]])
         if result.return_code:
             fail("cannot unpack %s: %s" % (package["file"], _last_line(result)))
     rctx.file("WORKSPACE", executable = False)
-    rctx.file(
-        "BUILD.bazel",
-        _BUILD.format(files = [":" + p["name"] for p in packages]) +
-        "".join([_BUILD_PACKAGE.format(name = p["name"]) for p in packages]),
-        executable = False,
-    )
+    build = _BUILD
+    if rctx.attr.unpack:
+        build += _BUILD_UNPACKED.format(files = [":" + p["name"] for p in packages])
+        build += "".join([_BUILD_PACKAGE.format(name = p["name"]) for p in packages])
+    rctx.file("BUILD.bazel", build, executable = False)
 
 debian_packages = repository_rule(
     implementation = _debian_packages_impl,
@@ -273,10 +274,11 @@ Targets:
   //:debs   the packages themselves, as .deb files
 
 A filegroup leaves out links that lead nowhere within their own package, and
-names that can't be labels. What needs a whole root, links and all, unpacks
-//:debs into one folder.""",
+names that can't be labels. What needs a whole root, links and all, makes a
+debian_root of //:debs.""",
     attrs = {
         "lock": attr.label(default = "//tools/debian:packages.lock.json", allow_single_file = True, doc = "The lock file."),
         "set": attr.string(mandatory = True, doc = "The name of the set in the lock file."),
+        "unpack": attr.bool(default = True, doc = "Whether there are targets besides //:debs. A root needs no other."),
     },
 )

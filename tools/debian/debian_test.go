@@ -102,6 +102,7 @@ const (
 func TestRule(t *testing.T) {
 	w := newWorkspace(t)
 	t.Run("fetch", func(t *testing.T) { testFetch(t, w) })
+	t.Run("packed", func(t *testing.T) { testPacked(t, w) })
 	t.Run("refuse", func(t *testing.T) { testRefuse(t, w) })
 }
 
@@ -146,6 +147,22 @@ func testFetch(t *testing.T, w *workspace) {
 	}
 	if fetch("healed") != first || read(t, cached) != first {
 		t.Error("the damaged cache was not mended")
+	}
+}
+
+// testPacked fetches the package for a root: only the .deb file.
+func testPacked(t *testing.T, w *workspace) {
+	w.write(t, "packed.lock.json", read(t, "packages.lock.json"))
+	w.write(t, "WORKSPACE", read(t, filepath.Join(w.root, "WORKSPACE"))+
+		`debian_packages(name = "packed", set = "hello", lock = "//:packed.lock.json", unpack = False)`+"\n")
+	if out, err := w.command("build", "--color=no", "--curses=no", "@packed//:debs").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(w.path("packed", deb)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(w.path("packed", "packages")); err == nil {
+		t.Error("the package was unpacked")
 	}
 }
 

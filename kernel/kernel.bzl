@@ -1,0 +1,70 @@
+"""Linux kernels, built from source in a root of Debian packages."""
+
+def _linux_kernel_impl(ctx):
+    sources = [file for file in ctx.files.source if file.basename.startswith("linux-source-") and file.basename.endswith(".tar.xz")]
+    if len(sources) != 1:
+        fail("%s has %d archives of a kernel's source instead of one" % (ctx.attr.source.label, len(sources)))
+    outputs = [ctx.outputs.image, ctx.outputs.config, ctx.outputs.symbols]
+    arguments = ctx.actions.args()
+    arguments.add("-architecture", ctx.attr.architecture)
+    arguments.add("-root", ctx.file.root)
+    arguments.add("-source", sources[0])
+    arguments.add("-scratch", ctx.outputs.image.path + ".scratch")
+    arguments.add("-image", ctx.outputs.image)
+    arguments.add("-config", ctx.outputs.config)
+    arguments.add("-map", ctx.outputs.symbols)
+    arguments.add_all(ctx.files.fragments)
+    ctx.actions.run(
+        executable = ctx.executable._kernel,
+        inputs = sources + [ctx.file.root] + ctx.files.fragments,
+        outputs = outputs,
+        arguments = [arguments],
+        mnemonic = "LinuxKernel",
+        progress_message = "Building the kernel %s (takes minutes)" % ctx.label,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.image]))]
+
+_linux_kernel = rule(
+    implementation = _linux_kernel_impl,
+    attrs = {
+        "architecture": attr.string(mandatory = True, values = ["amd64", "arm64"]),
+        "config": attr.output(mandatory = True),
+        "fragments": attr.label_list(mandatory = True, allow_files = [".config"]),
+        "image": attr.output(mandatory = True),
+        "root": attr.label(mandatory = True, allow_single_file = [".tar.zst"]),
+        "source": attr.label(mandatory = True, allow_files = True),
+        "symbols": attr.output(mandatory = True),
+        "_kernel": attr.label(default = "//tools/kernel", executable = True, cfg = "exec"),
+    },
+)
+
+def linux_kernel(name, architecture, fragments, root, source, **kwargs):
+    """Declares a kernel that is an EFI program: bzImage on amd64, Image on arm64.
+
+    The build fails when a line of a fragment did not take effect. NAME is the
+    kernel alone.
+
+    Outputs:
+      NAME.vmlinuz: the kernel.
+      NAME.kconfig: its whole configuration, as Linux writes it to .config.
+      NAME.map: its symbols, Linux's System.map.
+
+    Args:
+      name: the target's name.
+      architecture: amd64 or arm64.
+      fragments: files of configuration, none of which sets what another does.
+      root: the root with compiler and tools, a debian_root.
+      source: what holds linux-source-VERSION.tar.xz, and no other such archive.
+      **kwargs: attributes that every rule has.
+    """
+    _linux_kernel(
+        name = name,
+        architecture = architecture,
+        config = name + ".kconfig",
+        fragments = fragments,
+        image = name + ".vmlinuz",
+        root = root,
+        source = source,
+        symbols = name + ".map",
+        **kwargs
+    )

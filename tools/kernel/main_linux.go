@@ -1,0 +1,87 @@
+// Kernel builds a Linux kernel from its source and fragments of configuration,
+// in a root of Debian packages, and fails when a line of a fragment did not take
+// effect.
+//
+//	kernel -architecture ARCHITECTURE -root ROOT -source SOURCE.tar.xz -scratch FOLDER
+//	       -image FILE -config FILE -map FILE FRAGMENT...
+//
+// The bytes of its outputs follow from the root, the source and the fragments
+// alone. The scratch folder must not exist, takes about 3 GB, and is removed at
+// the end.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"powercloud.unidatum.com/tools/debian/root"
+)
+
+func main() {
+	status, err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kernel:", err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// run reads the arguments twice: outside, where it only cleans up, and in
+// namespaces of its own, where it builds.
+func run(arguments []string) (int, error) {
+	o, err := parse(arguments)
+	if err != nil {
+		return 1, err
+	}
+	outside, status, err := root.Isolate()
+	if outside {
+		return status, errors.Join(err, os.RemoveAll(o.scratch))
+	}
+	if err != nil {
+		return 1, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return 0, o.build(ctx)
+}
+
+// options is what the command line asks for.
+type options struct {
+	architecture           architecture
+	root, source, scratch  string
+	image, config, symbols string
+	fragments              []string
+}
+
+func parse(arguments []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("kernel", flag.ContinueOnError)
+	flags.Func("architecture", "`ARCHITECTURE`, amd64 or arm64", func(name string) error {
+		found := slices.IndexFunc(architectures[:], func(a architecture) bool { return a.name == name })
+		if found < 0 {
+			return errors.New("it must be amd64 or arm64")
+		}
+		o.architecture = architectures[found]
+		return nil
+	})
+	flags.StringVar(&o.root, "root", "", "the `ARCHIVE` of the root with compiler and tools")
+	flags.StringVar(&o.source, "source", "", "the `ARCHIVE` of the kernel's source, .tar.xz")
+	flags.StringVar(&o.scratch, "scratch", "", "the `FOLDER` to work in")
+	flags.StringVar(&o.image, "image", "", "the kernel, a `FILE` to write")
+	flags.StringVar(&o.config, "config", "", "its configuration, a `FILE` to write")
+	flags.StringVar(&o.symbols, "map", "", "its symbols, a `FILE` to write")
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	o.fragments = flags.Args()
+	if o.architecture.name == "" || slices.Contains([]string{o.root, o.source, o.scratch, o.image, o.config, o.symbols}, "") || len(o.fragments) == 0 {
+		return o, errors.New("it takes every flag and at least one fragment")
+	}
+	return o, nil
+}
