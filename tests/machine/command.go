@@ -53,6 +53,13 @@ func (l *commandLine) channel(name string, socket *os.File) {
 	l.add("-chardev", fmt.Sprintf("socket,id=%s,fd=%d", name, l.inherit(socket)))
 }
 
+// closeFiles closes this side's copies of what QEMU inherits.
+func (l *commandLine) closeFiles() {
+	for _, file := range l.files {
+		_ = file.Close() // It may be closed already.
+	}
+}
+
 // command is QEMU's command line as far as it was built.
 func (l *commandLine) command() *exec.Cmd {
 	command := l.tools.command(l.config.Architecture.emulator(), l.arguments...)
@@ -107,11 +114,8 @@ func (l *commandLine) firmware() {
 // disk adds the disk of this number.
 func (l *commandLine) disk(i int, disk Disk) {
 	node, name := fmt.Sprintf("node%d", i), fmt.Sprintf("disk%d", i)
-	storage := "driver=qcow2,discard=unmap,file.driver=file,file.filename=" + escape(overlayFile(l.folder, i))
-	if disk.Folder != "" {
-		storage = "driver=vvfat,label=TEST,dir=" + escape(disk.Folder)
-	}
-	l.add("-blockdev", fmt.Sprintf("%s,node-name=%s,read-only=%s", storage, node, onOff(disk.ReadOnly)))
+	l.add("-blockdev", fmt.Sprintf("driver=qcow2,node-name=%s,read-only=%s,discard=unmap,file.driver=file,file.filename=%s",
+		node, onOff(disk.ReadOnly), escape(overlayFile(l.folder, i))))
 	properties := []string{"drive=" + node, "id=" + name, "serial=" + disk.Serial,
 		fmt.Sprintf("logical_block_size=%d", disk.SectorSize), fmt.Sprintf("physical_block_size=%d", disk.SectorSize)}
 	controller := fmt.Sprintf("controller%d", i)

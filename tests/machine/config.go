@@ -106,7 +106,7 @@ type Disk struct {
 	// Image is the path of a raw image, or empty for a blank disk.
 	Image string
 	// Folder is instead the path of a folder, whose files the disk then has on
-	// a FAT file system in a partition. It can't be written, and has no Size.
+	// a FAT file system in its only partition, of half a gigabyte.
 	Folder string
 	// Size is in bytes. It may be 0 where there is an image, and more than
 	// the image's to have free space after it.
@@ -150,12 +150,10 @@ func (c Config) complete() (Config, error) {
 		defaults(&disk.Controller, VirtioBlock)
 		defaults(&disk.SectorSize, 512)
 		defaults(&disk.Serial, fmt.Sprintf("disk%d", i))
-		if disk.Folder != "" {
-			if disk.Image != "" || disk.Size != 0 {
-				return c, fmt.Errorf("disk %d has the files of a folder, and an image or a size as well", i)
-			}
-			disk.ReadOnly = true
-		} else if disk.Image == "" && disk.Size == 0 {
+		switch {
+		case disk.Folder != "" && (disk.Image != "" || disk.Size != 0):
+			return c, fmt.Errorf("disk %d has the files of a folder, and an image or a size as well", i)
+		case disk.Folder == "" && disk.Image == "" && disk.Size == 0:
 			return c, fmt.Errorf("disk %d has neither an image nor a size", i)
 		}
 	}

@@ -40,9 +40,6 @@ func prepare(config Config, t tools, folder string) error {
 		}
 	}
 	for i, disk := range config.Disks {
-		if disk.Folder != "" {
-			continue
-		}
 		if err := overlay(t, overlayFile(folder, i), disk); err != nil {
 			return fmt.Errorf("make disk %d: %w", i, err)
 		}
@@ -58,6 +55,13 @@ func prepare(config Config, t tools, folder string) error {
 // overlay makes a file that takes what is written to a disk.
 func overlay(t tools, path string, disk Disk) error {
 	arguments := []string{"create", "-q", "-f", "qcow2"}
+	if disk.Folder != "" {
+		folder, err := filepath.Abs(disk.Folder)
+		if err != nil {
+			return err
+		}
+		arguments = []string{"convert", "-O", "qcow2", "--image-opts", "driver=vvfat,label=TEST,dir=" + escape(folder)}
+	}
 	if disk.Image != "" {
 		image, err := filepath.Abs(disk.Image)
 		if err != nil {
@@ -91,11 +95,7 @@ type running struct {
 // instruction.
 func launch(ctx context.Context, config Config, t tools, folder, accelerator string) (_ *running, err error) {
 	l := &commandLine{config: config, tools: t, folder: folder}
-	defer func() {
-		for _, file := range l.files {
-			_ = file.Close() // QEMU has its own.
-		}
-	}()
+	defer l.closeFiles()
 	r := &running{}
 	defer func() {
 		if err != nil {
@@ -135,6 +135,8 @@ func launch(ctx context.Context, config Config, t tools, folder, accelerator str
 	if r.qemu, err = run(l.command()); err != nil {
 		return nil, fmt.Errorf("start QEMU: %w", err)
 	}
+	// QEMU has its own; these would keep the sockets open after it ends.
+	l.closeFiles()
 	if r.monitor, err = qmp.New(ctx, connection); err != nil {
 		if qmp.Ended(err) {
 			<-r.qemu.done

@@ -126,7 +126,7 @@ func TestCards(t *testing.T) {
 func TestDevices(t *testing.T) {
 	ctx := patient(t)
 	m := machine.Start(ctx, t, machine.Config{
-		Kernel:   kernel(t, machine.AMD64, "virtio_pci", "virtio_rng", "qemu_fw_cfg", "i6300esb", "efivarfs", "efi_pstore", "evdev", "button", "tpm_crb"),
+		Kernel:   kernel(t, machine.AMD64, "virtio_pci", "virtio_rng", "qemu_fw_cfg", "i6300esb", "efivarfs", "efi_pstore", "evdev", "button"),
 		TPM:      true,
 		Files:    map[string][]byte{"opt/powercloud/greeting": []byte("hello, guest")},
 		Watchdog: true,
