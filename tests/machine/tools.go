@@ -93,3 +93,18 @@ func (c Config) firmware(t tools) (code, store string) {
 	}
 	return t.path("usr/share/OVMF/OVMF_CODE_4M.fd"), t.path("usr/share/OVMF/OVMF_VARS_4M.fd")
 }
+
+// Image returns the path of the image that the rule vm_test gives a test, and
+// its architecture. Without one, the test is skipped.
+func Image(t testing.TB) (path string, architecture Architecture) {
+	t.Helper()
+	name := os.Getenv("MACHINE_IMAGE")
+	if name == "" {
+		t.Skip("only Bazel builds what the machine starts from: run this test by `bazel test`")
+	}
+	path, err := lint.Runfile(name)
+	if err != nil {
+		t.Fatalf("find the image: %v", err)
+	}
+	return path, Architecture(os.Getenv("MACHINE_ARCHITECTURE"))
+}

@@ -90,12 +90,12 @@ func TestSecureBoot(t *testing.T) {
 }
 
 // TestBoot starts a kernel from a disk on each controller that the firmware has
-// a driver for. (It has none for megasas.)
+// a driver for. Debian's finds no disk on megasas and pvscsi.
 func TestBoot(t *testing.T) {
 	linux := kernel(t, machine.AMD64)
 	files := folder(t, map[string]string{"vmlinuz": linux.Path, "initramfs": linux.Initramfs})
 	option := variables.BootOption(`\vmlinuz`, linux.CommandLine+` initrd=\initramfs`)
-	for _, controller := range []machine.Controller{machine.VirtioBlock, machine.VirtioSCSI, machine.NVMe, machine.AHCI, machine.PVSCSI} {
+	for _, controller := range []machine.Controller{machine.VirtioBlock, machine.VirtioSCSI, machine.NVMe, machine.AHCI} {
 		t.Run(string(controller), func(t *testing.T) {
 			ctx := patient(t)
 			m := machine.Start(ctx, t, machine.Config{Variables: option, Disks: []machine.Disk{{Folder: files, Controller: controller}}})
