@@ -32,8 +32,10 @@ func prepare(config Config, t tools, folder string) error {
 		if err != nil {
 			return fmt.Errorf("read the firmware's empty store of variables: %w", err)
 		}
-		if err := variables.Add(store, config.Variables...); err != nil {
-			return err
+		if len(config.Variables) > 0 {
+			if err := variables.Add(store, config.Variables...); err != nil {
+				return err
+			}
 		}
 		if err := os.WriteFile(variablesFile(folder), store, 0o600); err != nil {
 			return fmt.Errorf("write the firmware's variables: %w", err)

@@ -10,16 +10,6 @@ import (
 	"testing"
 )
 
-// runnerVariable has this test program be the runner.
-const runnerVariable = "KERNEL_TEST_BE_RUNNER"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(runnerVariable) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
 // result is what came of a test in a machine.
 type result struct {
 	status int
@@ -27,9 +17,9 @@ type result struct {
 	report string
 }
 
-// inMachine runs the test of the package selftest in a machine, where it does
+// inGuest runs the test of the package selftest in a machine, where it does
 // what it is asked for.
-func inMachine(t *testing.T, asked string, environment ...string) result {
+func inGuest(t *testing.T, asked string, environment ...string) result {
 	t.Helper()
 	if os.Getenv("KERNEL_TEST_KERNEL") == "" {
 		t.Skip("only Bazel builds what the machine runs: bazel test //tests/machine/kernel/runner:all")
@@ -44,8 +34,12 @@ func inMachine(t *testing.T, asked string, environment ...string) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), os.Args[0])
-	command.Env = append(os.Environ(), runnerVariable+"=1", "KERNEL_TEST_FILES="+relative, "XML_OUTPUT_FILE="+report,
+	runner, err := runfile("RUNNER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), runner)
+	command.Env = append(os.Environ(), "KERNEL_TEST_FILES="+relative, "XML_OUTPUT_FILE="+report,
 		"KERNEL_TEST_FORWARD=KERNEL_SELFTEST", "KERNEL_SELFTEST="+asked, "TESTBRIDGE_TEST_ONLY=TestAsked", "GO_TEST_WRAP=1", "GO_TEST_WRAP_TESTV=1")
 	command.Env = append(command.Env, environment...)
 	output, err := command.CombinedOutput()
@@ -65,6 +59,7 @@ func failures(t *testing.T, report string) int {
 	var suites struct {
 		Cases []struct {
 			Failure *struct{} `xml:"failure"`
+			Error   *struct{} `xml:"error"`
 		} `xml:"testsuite>testcase"`
 	}
 	if err := xml.Unmarshal([]byte(report), &suites); err != nil {
@@ -72,7 +67,7 @@ func failures(t *testing.T, report string) int {
 	}
 	failed := 0
 	for _, c := range suites.Cases {
-		if c.Failure != nil {
+		if c.Failure != nil || c.Error != nil {
 			failed++
 		}
 	}
@@ -94,7 +89,7 @@ func TestOutcomes(t *testing.T) {
 		{"hang", []string{"TEST_TIMEOUT=45"}, 1, "the test did not end within 40s", -1},
 	} {
 		t.Run(c.asked, func(t *testing.T) {
-			r := inMachine(t, c.asked, c.environment...)
+			r := inGuest(t, c.asked, c.environment...)
 			if r.status != c.status || !strings.Contains(r.output, c.output) {
 				t.Errorf("the status is %d, want %d; the output should have %q and is:\n%s", r.status, c.status, c.output, r.output)
 			}
