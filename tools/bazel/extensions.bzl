@@ -1,5 +1,6 @@
 """Module extensions for MODULE.bazel, which Bazel 7.4 and later reads."""
 
+load("//disk:secure_boot.bzl", "secure_boot_key")
 load("//tools/debian:debian.bzl", "debian_packages")
 load(":fetch.bzl", "module_archive")
 load(":gazelle.bzl", "gazelle_command")
@@ -103,4 +104,25 @@ debian = module_extension(
     implementation = _debian_impl,
     doc = "Declares the Debian packages that the build uses.",
     tag_classes = {"packages": _packages_tag},
+)
+
+_key_tag = tag_class(
+    attrs = {"name": attr.string(mandatory = True, doc = "The repository's name.")},
+    doc = "The key that images are signed with.",
+)
+
+def _secure_boot_impl(mctx):
+    for module in mctx.modules:
+        if not module.is_root:
+            continue
+        for tag in module.tags.key:
+            secure_boot_key(name = tag.name)
+
+    # It is links to files that the environment names, on each machine others.
+    return mctx.extension_metadata(reproducible = True)
+
+secure_boot = module_extension(
+    implementation = _secure_boot_impl,
+    doc = "Declares the key that images are signed with.",
+    tag_classes = {"key": _key_tag},
 )

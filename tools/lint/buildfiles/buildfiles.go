@@ -20,7 +20,7 @@ import (
 const Mend = "bazel run //tools/generate"
 
 // folders are the parts of the tree that gazelle looks after.
-var folders = [...]string{"go", "tests", "tools"}
+var folders = [...]string{"disk", "go", "rootfs", "tests", "tools"}
 
 // Gazelle is the command and what it must know.
 type Gazelle struct {

@@ -106,7 +106,10 @@ func (e *evaluation) newRule(_ *starlark.Thread, b *starlark.Builtin, args starl
 	var implementation starlark.Callable
 	var dictionary *starlark.Dict
 	var doc string
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "implementation", &implementation, "attrs?", &dictionary, "doc?", &doc); err != nil {
+	// What a rule depends on besides its attributes is the same in both builds.
+	var environ *starlark.List
+	var local bool
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "implementation", &implementation, "attrs?", &dictionary, "doc?", &doc, "environ?", &environ, "local?", &local); err != nil {
 		return nil, err
 	}
 	of, err := attributes(dictionary)

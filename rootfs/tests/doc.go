@@ -1,0 +1,2 @@
+// Package tests tests the rule rootfs with a small declaration.
+package tests
