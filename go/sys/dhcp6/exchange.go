@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
@@ -39,7 +40,17 @@ type wire struct {
 // open opens a client. It fails while the interface has no address of its link
 // that is known to be unique.
 func (w *wire) open() (*nclient6.Client, error) {
-	conn, err := nclient6.NewIPv6UDPConn(w.name, dhcpv6.DefaultClientPort)
+	ifi, err := net.InterfaceByName(w.name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s for DHCPv6: %w", w.name, err)
+	}
+	own, err := dhcpv6.GetLinkLocalAddr(w.name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s for DHCPv6: %w", w.name, err)
+	}
+	// Go's net package remembers for a minute which index a name has had. The
+	// number is right even when the card was just exchanged.
+	conn, err := net.ListenUDP("udp6", &net.UDPAddr{IP: own, Port: dhcpv6.DefaultClientPort, Zone: strconv.Itoa(ifi.Index)})
 	if err != nil {
 		return nil, fmt.Errorf("open %s for DHCPv6: %w", w.name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mdlayher/ndp"
@@ -62,10 +63,10 @@ type Options struct {
 // ErrMalformed is wrapped by Parse's errors.
 var ErrMalformed = errors.New("no announcement of a router")
 
-// Parse reads an announcement, given its sender and the hop limit that it
-// arrived with. 255 shows that no router has passed it on (RFC 4861, section
+// Parse reads an announcement, given its sender, the hop limit that it arrived
+// with, and the interface as the zone of addresses. 255 shows that no router has passed it on (RFC 4861, section
 // 6.1.2).
-func Parse(b []byte, sender netip.Addr, hopLimit int) (Advertisement, error) {
+func Parse(b []byte, sender netip.Addr, hopLimit int, zone string) (Advertisement, error) {
 	if hopLimit != 255 || !sender.IsLinkLocalUnicast() {
 		return Advertisement{}, fmt.Errorf("%w of this link", ErrMalformed)
 	}
@@ -77,7 +78,7 @@ func Parse(b []byte, sender netip.Addr, hopLimit int) (Advertisement, error) {
 	if !ok {
 		return Advertisement{}, ErrMalformed
 	}
-	a := Advertisement{Router: sender, Managed: ra.ManagedConfiguration, Other: ra.OtherConfiguration}
+	a := Advertisement{Router: sender.WithZone(zone), Managed: ra.ManagedConfiguration, Other: ra.OtherConfiguration}
 	for _, option := range ra.Options {
 		rdnss, ok := option.(*ndp.RecursiveDNSServer)
 		if !ok {
@@ -89,7 +90,7 @@ func Parse(b []byte, sender netip.Addr, hopLimit int) (Advertisement, error) {
 				continue
 			}
 			if server.IsLinkLocalUnicast() {
-				server = server.WithZone(sender.Zone())
+				server = server.WithZone(zone)
 			}
 			a.DNS = append(a.DNS, Server{Address: server, Lifetime: rdnss.Lifetime})
 		}
@@ -109,7 +110,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("listen to routers on %s: %w", o.Interface, err)
 	}
-	conn, _, err := ndp.Listen(ifi, ndp.LinkLocal)
+	// Go's net package remembers for a minute which index a name has had. The
+	// number is right even when the card was just exchanged.
+	numbered := *ifi
+	numbered.Name = strconv.Itoa(ifi.Index)
+	conn, _, err := ndp.Listen(&numbered, ndp.LinkLocal)
 	if err != nil {
 		return fmt.Errorf("listen to routers on %s: %w", o.Interface, err)
 	}
@@ -126,7 +131,7 @@ func Run(ctx context.Context, o Options) error {
 	heard := make(chan Advertisement)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { ended <- receive(ctx, conn, heard) }()
+	go func() { ended <- receive(ctx, conn, o.Interface, heard) }()
 	return solicit(ctx, conn, o, heard, ended)
 }
 
@@ -160,7 +165,7 @@ func solicit(ctx context.Context, conn *ndp.Conn, o Options, heard <-chan Advert
 }
 
 // receive reads announcements until the connection is closed or ctx is done.
-func receive(ctx context.Context, conn *ndp.Conn, heard chan<- Advertisement) error {
+func receive(ctx context.Context, conn *ndp.Conn, zone string, heard chan<- Advertisement) error {
 	b := make([]byte, maxSize)
 	for ctx.Err() == nil {
 		// So that ctx is looked at.
@@ -177,7 +182,7 @@ func receive(ctx context.Context, conn *ndp.Conn, heard chan<- Advertisement) er
 		if control == nil {
 			continue
 		}
-		a, err := Parse(b[:n], sender, control.HopLimit)
+		a, err := Parse(b[:n], sender, control.HopLimit, zone)
 		if err != nil {
 			continue
 		}

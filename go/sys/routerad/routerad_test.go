@@ -10,7 +10,7 @@ import (
 	"github.com/mdlayher/ndp"
 )
 
-var router = netip.MustParseAddr("fe80::1%eth0")
+var router = netip.MustParseAddr("fe80::1%7")
 
 func message(t testing.TB, ra *ndp.RouterAdvertisement) []byte {
 	t.Helper()
@@ -37,13 +37,13 @@ func TestParse(t *testing.T) {
 			&ndp.RecursiveDNSServer{Lifetime: 0, Servers: servers("2001:db8::54", "2001:db8::53", "fe80::53")},
 		},
 	})
-	a, err := Parse(b, router, 255)
+	a, err := Parse(b, router, 255, "eth0")
 	want := []Server{
 		{netip.MustParseAddr("2001:db8::53"), time.Minute},
 		{netip.MustParseAddr("fe80::53%eth0"), time.Minute},
 		{netip.MustParseAddr("2001:db8::54"), 0},
 	}
-	if err != nil || !a.Managed || a.Other || a.Router != router || !slices.Equal(a.DNS, want) {
+	if err != nil || !a.Managed || a.Other || a.Router != router.WithZone("eth0") || !slices.Equal(a.DNS, want) {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -51,15 +51,15 @@ func TestParse(t *testing.T) {
 func TestRefused(t *testing.T) {
 	b := message(t, &ndp.RouterAdvertisement{})
 	for name, parse := range map[string]func() (Advertisement, error){
-		"passed on":          func() (Advertisement, error) { return Parse(b, router, 254) },
-		"not from this link": func() (Advertisement, error) { return Parse(b, netip.MustParseAddr("2001:db8::1"), 255) },
-		"cut short":          func() (Advertisement, error) { return Parse(b[:10], router, 255) },
+		"passed on":          func() (Advertisement, error) { return Parse(b, router, 254, "eth0") },
+		"not from this link": func() (Advertisement, error) { return Parse(b, netip.MustParseAddr("2001:db8::1"), 255, "eth0") },
+		"cut short":          func() (Advertisement, error) { return Parse(b[:10], router, 255, "eth0") },
 		"something else": func() (Advertisement, error) {
 			solicitation, err := ndp.MarshalMessage(&ndp.RouterSolicitation{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return Parse(solicitation, router, 255)
+			return Parse(solicitation, router, 255, "eth0")
 		},
 	} {
 		if a, err := parse(); !errors.Is(err, ErrMalformed) {
@@ -75,7 +75,7 @@ func TestNumberOfServersIsBounded(t *testing.T) {
 	}
 	a, err := Parse(message(t, &ndp.RouterAdvertisement{Options: []ndp.Option{
 		&ndp.RecursiveDNSServer{Lifetime: time.Minute, Servers: many},
-	}}), router, 255)
+	}}), router, 255, "eth0")
 	if err != nil || len(a.DNS) != maxServers {
 		t.Errorf("%d servers, %v", len(a.DNS), err)
 	}
@@ -87,7 +87,7 @@ func FuzzParse(f *testing.F) {
 		&ndp.RecursiveDNSServer{Lifetime: time.Minute, Servers: servers("2001:db8::53", "fe80::1")},
 	}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := Parse(b, router, 255)
+		a, err := Parse(b, router, 255, "eth0")
 		if err != nil {
 			return
 		}
