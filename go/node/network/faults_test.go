@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -128,14 +129,16 @@ func TestMTUTooSmallForIPv6(t *testing.T) {
 func TestLeaseThatIsOver(t *testing.T) {
 	far := namespace.New(t)
 	namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")
-	l := &liar{answer: func(request int, m *dhcpv4.DHCPv4) bool {
+	var silent atomic.Bool
+	l := &liar{answer: func(_ int, m *dhcpv4.DHCPv4) bool {
 		m.UpdateOption(dhcpv4.OptIPAddressLeaseTime(10e9))
 		m.UpdateOption(dhcpv4.OptDNS(net.IPv4(192, 0, 2, 1)))
-		return request <= 2
+		return !silent.Load()
 	}}
 	l.serve(t, far, "srv0")
 	n := start(t)
 	n.await(t, "has an address", func(s State) bool { return s.has("eth0", "192.0.2.10/32") && len(s.DNS) == 1 })
+	silent.Store(true)
 	n.await(t, "without the address", func(s State) bool {
 		return !s.has("eth0", "0.0.0.0/0") && len(s.DNS) == 0 && len(routes(t)) == 0
 	})
@@ -147,19 +150,22 @@ func TestLeaseThatIsOver(t *testing.T) {
 func TestAddressTakenBack(t *testing.T) {
 	far := namespace.New(t)
 	namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")
-	l := &liar{answer: func(request int, m *dhcpv4.DHCPv4) bool {
+	var other, refused atomic.Bool
+	l := &liar{answer: func(_ int, m *dhcpv4.DHCPv4) bool {
 		m.UpdateOption(dhcpv4.OptIPAddressLeaseTime(10e9))
-		switch {
-		case request == 3:
+		if !other.Load() {
+			return true
+		}
+		m.YourIPAddr = net.IPv4(192, 0, 2, 20)
+		if m.MessageType() == dhcpv4.MessageTypeAck && refused.CompareAndSwap(false, true) {
 			m.UpdateOption(dhcpv4.OptMessageType(dhcpv4.MessageTypeNak))
-		case request > 3:
-			m.YourIPAddr = net.IPv4(192, 0, 2, 20)
 		}
 		return true
 	}}
 	l.serve(t, far, "srv0")
 	n := start(t)
 	n.await(t, "has the first address", func(s State) bool { return s.has("eth0", "192.0.2.10/32") })
+	other.Store(true)
 	n.await(t, "has the second address alone", func(s State) bool {
 		return s.has("eth0", "192.0.2.20/32") && !s.has("eth0", "192.0.2.10/32")
 	})
@@ -168,7 +174,7 @@ func TestAddressTakenBack(t *testing.T) {
 func TestRenewedInTime(t *testing.T) {
 	far := namespace.New(t)
 	namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")
-	l := &liar{answer: func(request int, m *dhcpv4.DHCPv4) bool {
+	l := &liar{answer: func(_ int, m *dhcpv4.DHCPv4) bool {
 		m.UpdateOption(dhcpv4.OptIPAddressLeaseTime(10e9))
 		return true
 	}}

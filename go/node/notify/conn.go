@@ -39,7 +39,7 @@ func Pair() (*Conn, *os.File, error) {
 		return nil, nil, fmt.Errorf("create the sockets between PID 1 and pcd: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "notify"), os.NewFile(uintptr(fds[1]), "notify")
-	c, err := newConn(ours)
+	c, err := FromFile(ours)
 	if err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
@@ -61,11 +61,11 @@ func Inherited() (*Conn, error) {
 		return nil, fmt.Errorf("%s=%q: it must be %s", Variable, value, Value)
 	}
 	unix.CloseOnExec(FD)
-	return newConn(os.NewFile(FD, "notify"))
+	return FromFile(os.NewFile(FD, "notify"))
 }
 
-// newConn makes a Conn of a socket and closes the file.
-func newConn(f *os.File) (*Conn, error) {
+// FromFile makes a Conn of a socket and closes the file.
+func FromFile(f *os.File) (*Conn, error) {
 	conn, err := net.FileConn(f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("use the socket between PID 1 and pcd: %w", err)

@@ -64,7 +64,7 @@ func TestConn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = ours.Close() }()
-	other, err := newConn(theirs)
+	other, err := FromFile(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +115,14 @@ func TestOtherDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Close(fds[1]) }()
-	if _, err := newConn(os.NewFile(uintptr(fds[0]), "stream")); err == nil {
+	if _, err := FromFile(os.NewFile(uintptr(fds[0]), "stream")); err == nil {
 		t.Error("a stream was taken")
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newConn(null); err == nil {
+	if _, err := FromFile(null); err == nil {
 		t.Error("/dev/null was taken")
 	}
 }
