@@ -1,0 +1,111 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"powercloud.unidatum.com/go/sys/pstore"
+)
+
+// A boot loop is noticed by counting the panics that the kernel has saved since
+// the last good boot: the store of last words is the counter. Only a panic
+// writes to the firmware's flash memory, which it does anyway; a boot that goes
+// well writes nothing, and the first good boot after panics removes them. A
+// counter in an EFI variable would be written twice at every boot.
+//
+// A machine that hangs and is reset by its watchdog leaves no panic. That loop
+// is slow by itself: it takes the watchdog's minute.
+
+// keptDumps is how many dumps stay in the store until the boot has proved good.
+// The firmware's store is small, and a panic that finds it full isn't saved.
+const keptDumps = 5
+
+// crashFile is where the dumps that were found are kept, in the run directory.
+const crashFile = "last-panic.log"
+
+// crashWait is how long pcd's start waits after a number of panics. Two may be
+// bad luck; from the third on it is a loop, and somebody who watches the console
+// gets the time to read it.
+func crashWait(panics int) time.Duration {
+	switch {
+	case panics < 3:
+		return 0
+	case panics == 3:
+		return 30 * time.Second
+	case panics == 4:
+		return time.Minute
+	}
+	return 5 * time.Minute
+}
+
+// crashes are what earlier boots have left.
+type crashes struct {
+	dir    string
+	dumps  []pstore.Dump
+	panics int
+}
+
+// findCrashes reads the store, says in short what is in it, keeps all of it in
+// the run directory, and removes from the store what is too much.
+func findCrashes(m Machine, log *slog.Logger) *crashes {
+	c := &crashes{dir: m.Pstore}
+	var err error
+	c.dumps, err = pstore.Read(m.Pstore)
+	if err != nil {
+		log.Warn("not all that the kernel saved can be read", "error", err)
+	}
+	var text strings.Builder
+	for _, d := range c.dumps {
+		if d.Reason == "Panic" || d.Reason == "" {
+			c.panics++
+		}
+		log.Warn("an earlier boot ended badly", "reason", d.Reason, "said", d.Summary())
+		_, _ = fmt.Fprintf(&text, "%s %d:\n%s\n", d.Reason, d.Count, d.Text)
+	}
+	if text.Len() > 0 {
+		if err := keep(m.RunDir, crashFile, text.String()); err != nil {
+			log.Warn("what earlier boots ended with can't be kept in memory", "error", err)
+		}
+	}
+	if extra := len(c.dumps) - keptDumps; extra > 0 {
+		c.remove(log, c.dumps[:extra])
+		c.dumps = c.dumps[extra:]
+	}
+	return c
+}
+
+// forgive empties the store: this boot is a good one.
+func (c *crashes) forgive(log *slog.Logger) {
+	c.remove(log, c.dumps)
+	c.dumps = nil
+}
+
+func (c *crashes) remove(log *slog.Logger, dumps []pstore.Dump) {
+	for _, d := range dumps {
+		if err := pstore.Remove(c.dir, d); err != nil {
+			log.Warn("what an earlier boot ended with can't be removed", "error", err)
+		}
+	}
+}
+
+// keep writes a file in the run directory whole or not at all. It is in memory,
+// so nothing needs to be synced.
+func keep(dir, name, text string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	temporary := filepath.Join(dir, "."+name+".new")
+	err := os.WriteFile(temporary, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(temporary, filepath.Join(dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"powercloud.unidatum.com/go/sys/watchdog"
+)
+
+// liveness knows which parts of PID 1 must be getting on, and since when each
+// hasn't. The watchdog is fed only while all of them are, so that a part that
+// hangs has the machine reset, though others still run.
+type liveness struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	parts map[string]due
+}
+
+// due is until when a part must have been heard of.
+type due struct {
+	limit time.Duration
+	at    time.Time
+}
+
+func newLiveness() *liveness {
+	return &liveness{now: time.Now, parts: map[string]due{}}
+}
+
+// expect says that a part will be heard of again within limit.
+func (l *liveness) expect(part string, limit time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parts[part] = due{limit: limit, at: l.now().Add(limit)}
+}
+
+// done says that a part has nothing left to do.
+func (l *liveness) done(part string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.parts, part)
+}
+
+// late returns an error that names a part which should have been heard of.
+func (l *liveness) late() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for part, d := range l.parts {
+		if l.now().After(d.at) {
+			return fmt.Errorf("%s hasn't got on for %v", part, d.limit)
+		}
+	}
+	return nil
+}
+
+// feeder is what a watchdog is for its feeding.
+type feeder interface {
+	Ping() error
+	Timeout() time.Duration
+}
+
+// feed feeds a watchdog until ctx is done, or until a part is late: from then on
+// the machine has the rest of the watchdog's timeout.
+func (l *liveness) feed(ctx context.Context, w feeder, log *slog.Logger) {
+	ticker := time.NewTicker(max(w.Timeout()/4, time.Millisecond))
+	defer ticker.Stop()
+	starving := false
+	for {
+		if err := l.late(); err != nil {
+			if !starving {
+				log.Error("the watchdog isn't fed any more and will reset the machine", "error", err)
+			}
+			starving = true
+		} else {
+			starving = false
+			if err := w.Ping(); err != nil {
+				log.Warn("the watchdog can't be fed", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// openWatchdog starts the best watchdog that there is, or returns nil.
+func openWatchdog(m Machine, log *slog.Logger) *watchdog.Watchdog {
+	found, err := watchdog.Find(m.WatchdogClass)
+	if err != nil {
+		log.Warn("nothing resets this machine when it freezes", "error", err)
+		return nil
+	}
+	if found.CausedReset {
+		log.Warn("the watchdog had to reset the machine", "watchdog", found.Identity)
+	}
+	w, err := watchdog.Open(m.Devices+"/"+found.Name, m.Timing.Watchdog)
+	if err != nil {
+		log.Warn("nothing resets this machine when it freezes", "error", err)
+		return nil
+	}
+	log.Info("the watchdog runs", "watchdog", found.Identity, "software", found.Software, "timeout", w.Timeout())
+	return w
+}

@@ -1,0 +1,156 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"powercloud.unidatum.com/go/sys/pstore"
+)
+
+func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// dog is a watchdog that counts.
+type dog struct {
+	fed     int
+	feeding func(fed int)
+}
+
+func (d *dog) Ping() error {
+	d.fed++
+	d.feeding(d.fed)
+	return nil
+}
+
+func (d *dog) Timeout() time.Duration { return 4 * time.Millisecond }
+
+func TestWatchdogStarvesWhenAPartHangs(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := newLiveness()
+	l.now = func() time.Time { return now }
+	l.expect("a part", time.Minute)
+	l.expect("another", time.Second)
+	l.done("another")
+	if err := l.late(); err != nil {
+		t.Error(err)
+	}
+	now = now.Add(time.Minute + 1)
+	if err := l.late(); err == nil || err.Error() != "a part hasn't got on for 1m0s" {
+		t.Errorf("late: %v", err)
+	}
+	l.expect("a part", time.Minute)
+	if err := l.late(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFeeding(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	l := newLiveness()
+	d := &dog{feeding: func(fed int) {
+		if fed == 3 {
+			stop()
+		}
+	}}
+	l.feed(ctx, d, discard())
+	if d.fed != 3 {
+		t.Errorf("fed %d times", d.fed)
+	}
+	// A part that is late from the start: never.
+	ctx, stop = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer stop()
+	l.expect("a part", -time.Second)
+	hungry := &dog{feeding: func(int) {}}
+	l.feed(ctx, hungry, discard())
+	if hungry.fed != 0 {
+		t.Errorf("fed %d times though a part hangs", hungry.fed)
+	}
+}
+
+func TestCrashWait(t *testing.T) {
+	var waits []time.Duration
+	for panics := range 7 {
+		waits = append(waits, crashWait(panics))
+	}
+	want := []time.Duration{0, 0, 0, 30 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute}
+	if !slices.Equal(waits, want) {
+		t.Errorf("waits %v, want %v", waits, want)
+	}
+}
+
+func TestStoreOfPanicsStaysSmallAndIsEmptied(t *testing.T) {
+	m := Machine{Pstore: t.TempDir(), RunDir: filepath.Join(t.TempDir(), "run")}
+	for i := range keptDumps + 3 {
+		name := filepath.Join(m.Pstore, "dmesg-ramoops-"+string(rune('0'+i)))
+		if err := os.WriteFile(name, []byte("Panic#1 Part1\nKernel panic\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := findCrashes(m, discard())
+	if c.panics != keptDumps+3 || len(c.dumps) != keptDumps {
+		t.Errorf("%d panics, %d dumps", c.panics, len(c.dumps))
+	}
+	left, err := pstore.Read(m.Pstore)
+	if err != nil || len(left) != keptDumps || left[0].ID != 3 {
+		t.Errorf("%d dumps are left, %v", len(left), err)
+	}
+	// The next boot counts what is left.
+	if again := findCrashes(m, discard()); again.panics != keptDumps {
+		t.Errorf("the next boot counts %d", again.panics)
+	}
+	c.forgive(discard())
+	if left, err := pstore.Read(m.Pstore); len(left) != 0 || err != nil {
+		t.Errorf("%d dumps are left, %v", len(left), err)
+	}
+}
+
+func TestReadLines(t *testing.T) {
+	var got []string
+	long := strings.Repeat("x", maxLine+1)
+	readLines(strings.NewReader("a\r\n\x1b[2Jb\xff\tc\n"+long+"\nlast"), func(line string) { got = append(got, line) })
+	want := []string{"a", "?[2Jb?\tc", long[:maxLine], "x", "last"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTail(t *testing.T) {
+	var words tail
+	if words.text() != "" {
+		t.Error("nothing is something")
+	}
+	for range tailLines + 5 {
+		words.add("x")
+	}
+	words.add("last")
+	if lines := strings.Split(words.text(), "\n"); len(lines) != tailLines+1 || lines[tailLines-1] != "last" {
+		t.Errorf("%d lines", len(lines))
+	}
+}
+
+func TestSettingsHaveReasons(t *testing.T) {
+	names := map[string]bool{}
+	for _, s := range settings() {
+		if s.Reason == "" || s.Value == "" || names[s.Name] || strings.HasPrefix(s.Name, "/") {
+			t.Errorf("%+v", s)
+		}
+		names[s.Name] = true
+	}
+}
+
+func TestKeepFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep(filepath.Join(dir, "file"), "name", ""); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was taken for a folder: %v", err)
+	}
+}

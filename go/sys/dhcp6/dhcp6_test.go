@@ -1,0 +1,226 @@
+package dhcp6
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
+)
+
+func reply(t testing.TB, options ...dhcpv6.Option) *dhcpv6.Message {
+	t.Helper()
+	m, err := dhcpv6.NewMessage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.MessageType = dhcpv6.MessageTypeReply
+	m.AddOption(dhcpv6.OptServerID(&dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}}))
+	for _, o := range options {
+		m.AddOption(o)
+	}
+	return m
+}
+
+func granted(t1, t2 time.Duration, addresses ...dhcpv6.Option) *dhcpv6.OptIANA {
+	return &dhcpv6.OptIANA{T1: t1, T2: t2, Options: dhcpv6.IdentityOptions{Options: addresses}}
+}
+
+func address(text string, preferred, valid time.Duration) dhcpv6.Option {
+	return &dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP(text), PreferredLifetime: preferred, ValidLifetime: valid}
+}
+
+func TestGoodAnswer(t *testing.T) {
+	l, err := Parse(reply(t,
+		granted(0, 0, address("2001:db8::10", time.Hour, 2*time.Hour)),
+		dhcpv6.OptDNS(net.ParseIP("2001:db8::53"), net.ParseIP("fe80::53"), net.ParseIP("::1")),
+	), "eth0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Address{{netip.MustParseAddr("2001:db8::10"), time.Hour, 2 * time.Hour}}
+	dns := []netip.Addr{netip.MustParseAddr("2001:db8::53"), netip.MustParseAddr("fe80::53%eth0")}
+	if !slices.Equal(l.Addresses, want) || !slices.Equal(l.DNS, dns) || len(l.Ignored) != 1 ||
+		l.Duration != 2*time.Hour || l.Renew != 30*time.Minute || l.Rebind != 48*time.Minute {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestLies(t *testing.T) {
+	var many []dhcpv6.Option
+	for i := range 50 {
+		many = append(many, address(fmt.Sprintf("2001:db8::%x", i+1), time.Hour, time.Hour))
+	}
+	l, err := Parse(reply(t, granted(time.Second, time.Second, many...)), "eth0", true)
+	if err != nil || len(l.Addresses) != maxAddresses || l.Renew != MinLifetime/2 {
+		t.Errorf("many: %+v, %v", l, err)
+	}
+	noServer := reply(t, granted(0, 0, many[0]))
+	noServer.Options.Del(dhcpv6.OptionServerID)
+	for name, m := range map[string]*dhcpv6.Message{
+		"no addresses":   reply(t),
+		"an empty list":  reply(t, granted(0, 0)),
+		"loopback":       reply(t, granted(0, 0, address("::1", time.Hour, time.Hour))),
+		"multicast":      reply(t, granted(0, 0, address("ff02::1", time.Hour, time.Hour))),
+		"link-local":     reply(t, granted(0, 0, address("fe80::1", time.Hour, time.Hour))),
+		"IPv4":           reply(t, granted(0, 0, address("192.0.2.1", time.Hour, time.Hour))),
+		"no time":        reply(t, granted(0, 0, address("2001:db8::1", 0, 0))),
+		"odd times":      reply(t, granted(0, 0, address("2001:db8::1", 2*time.Hour, time.Hour))),
+		"no server":      noServer,
+		"a wrong status": reply(t, &dhcpv6.OptStatusCode{StatusCode: iana.StatusUnspecFail}),
+	} {
+		if l, err := Parse(m, "eth0", true); !errors.Is(err, ErrUnusable) {
+			t.Errorf("%s: %+v, %v", name, l, err)
+		}
+	}
+	refused := reply(t, granted(0, 0, &dhcpv6.OptStatusCode{StatusCode: iana.StatusNoBinding}))
+	if _, err := Parse(refused, "eth0", true); !errors.Is(err, errRefused) {
+		t.Errorf("a refusal: %v", err)
+	}
+}
+
+func TestSettingsAlone(t *testing.T) {
+	l, err := Parse(reply(t, dhcpv6.OptDNS(net.ParseIP("2001:db8::53"))), "eth0", false)
+	if err != nil || l.Renew != defaultRefresh || len(l.DNS) != 1 || len(l.Addresses) != 0 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	l, err = Parse(reply(t, dhcpv6.OptInformationRefreshTime(time.Second)), "eth0", false)
+	if err != nil || l.Renew != leastRefresh {
+		t.Errorf("refreshed after a second: %+v, %v", l, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(reply(f, granted(0, 0, address("2001:db8::10", time.Hour, 2*time.Hour))).ToBytes(), true)
+	f.Add(reply(f, dhcpv6.OptDNS(net.ParseIP("fe80::53"))).ToBytes(), false)
+	f.Fuzz(func(t *testing.T, b []byte, addresses bool) {
+		m, err := dhcpv6.MessageFromBytes(b)
+		if err != nil {
+			return
+		}
+		l, err := Parse(m, "eth0", addresses)
+		if err != nil {
+			return
+		}
+		if len(l.Addresses) > maxAddresses || len(l.DNS) > maxServers || len(l.NTP) > maxServers ||
+			addresses != (len(l.Addresses) > 0) || l.Renew <= 0 || l.Renew > l.Rebind || l.Duration < MinLifetime {
+			t.Errorf("%+v", l)
+		}
+		for _, a := range slices.Concat(l.DNS, l.NTP) {
+			if !unicast(a) || a.IsLinkLocalUnicast() && a.Zone() != "eth0" {
+				t.Errorf("server %v", a)
+			}
+		}
+	})
+}
+
+// play is an exchanger, a clock and a record of what happens, as in package dhcp.
+type play struct {
+	time   time.Time
+	script []any // of *Lease and error
+	moves  []time.Duration
+	events []string
+	moved  chan struct{}
+	stop   context.CancelFunc
+}
+
+func (p *play) next(what string) (*Lease, error) {
+	p.events = append(p.events, fmt.Sprintf("%v %s", p.time.Sub(time.Unix(0, 0)), what))
+	if len(p.script) == 0 {
+		p.stop()
+		return nil, context.Canceled
+	}
+	outcome := p.script[0]
+	p.script = p.script[1:]
+	if l, ok := outcome.(*Lease); ok {
+		return l, nil
+	}
+	return nil, outcome.(error)
+}
+
+func (p *play) acquire(context.Context) (*Lease, error)        { return p.next("acquire") }
+func (p *play) renew(context.Context, *Lease) (*Lease, error)  { return p.next("renew") }
+func (p *play) rebind(context.Context, *Lease) (*Lease, error) { return p.next("rebind") }
+func (p *play) inform(context.Context) (*Lease, error)         { return p.next("inform") }
+
+func (p *play) after(d time.Duration) <-chan time.Time {
+	c := make(chan time.Time, 1)
+	if len(p.moves) > 0 && p.moves[0] <= d {
+		p.time = p.time.Add(p.moves[0])
+		p.moves = p.moves[1:]
+		p.moved <- struct{}{}
+		return c
+	}
+	p.time = p.time.Add(d)
+	c <- p.time
+	return c
+}
+
+func (p *play) apply(l *Lease) {
+	if l == nil {
+		p.events = append(p.events, "drop")
+		return
+	}
+	p.events = append(p.events, "use")
+}
+
+func TestClient(t *testing.T) {
+	silence := errors.New("no answer")
+	lease := func() *Lease {
+		return &Lease{Duration: 1600 * time.Second, Renew: 800 * time.Second, Rebind: 1400 * time.Second}
+	}
+	for name, c := range map[string]struct {
+		settings bool
+		script   []any
+		moves    []time.Duration
+		want     string
+	}{
+		"renewed": {
+			script: []any{silence, lease(), lease()},
+			want:   "0s acquire, 1s acquire, use, 13m21s renew, use, 26m41s renew",
+		},
+		"over": {
+			script: []any{lease(), silence, silence, silence, silence, silence, silence, silence, silence, lease()},
+			want: "0s acquire, use, 13m20s renew, 18m20s renew, 20m50s renew, 22m5s renew, 23m5s renew, " +
+				"24m5s rebind, 25m22.5s rebind, 26m22.5s rebind, drop, 26m40s acquire, use, 40m0s renew",
+		},
+		"refused": {
+			script: []any{lease(), errRefused, lease()},
+			want:   "0s acquire, use, 13m20s renew, drop, 13m20s acquire, use, 26m40s renew",
+		},
+		"moved": {
+			script: []any{lease(), lease()},
+			moves:  []time.Duration{10 * time.Second},
+			want:   "0s acquire, use, 10s rebind, use, 13m30s renew",
+		},
+		"settings": {
+			settings: true,
+			script:   []any{silence, &Lease{Duration: 2 * time.Hour, Renew: time.Hour, Rebind: time.Hour}, silence, silence},
+			want:     "0s inform, 1s inform, use, 1h0m1s inform, 1h30m1s inform, 1h45m1s inform",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			p := &play{time: time.Unix(0, 0), script: c.script, moves: c.moves, stop: stop, moved: make(chan struct{}, 1)}
+			client := &Client{
+				exchange: p, addresses: !c.settings, log: slog.New(slog.NewTextHandler(io.Discard, nil)), apply: p.apply,
+				moved: p.moved, now: func() time.Time { return p.time }, after: p.after, jitter: func() float64 { return 0.5 },
+			}
+			if err := client.Run(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("Run returned %v", err)
+			}
+			if got := strings.Join(p.events, ", "); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
