@@ -92,7 +92,7 @@ func (s *system) report(what string, err error) {
 		return
 	}
 	if errors.Is(err, mounts.ErrAbsent) {
-		s.log.Info(what, "error", err)
+		s.log.Info("done without", "error", err)
 		return
 	}
 	s.log.Warn(what, "error", err)

@@ -16,7 +16,6 @@ package clock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -145,6 +144,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
+			pause = firstPause
 		case <-k.config.After(wait):
 		}
 	}
@@ -174,7 +174,10 @@ func (k *Keeper) round(ctx context.Context, named []string) error {
 	if err != nil {
 		fromPool, poolErr := k.measure(ctx, k.config.Pool)
 		if poolErr != nil {
-			return errors.Join(err, poolErr)
+			if len(named) == 0 {
+				return poolErr
+			}
+			return fmt.Errorf("the network's servers: %w; the pool: %w", err, poolErr)
 		}
 		best = fromPool
 	}
@@ -209,9 +212,22 @@ func (k *Keeper) measure(ctx context.Context, servers []string) (Measurement, er
 		k.config.Log.Warn("a time server disagrees", "server", m.Source, "offset", m.Offset, "error", m.Error)
 	}
 	if err != nil {
-		return Measurement{}, errors.Join(append(failures, err)...)
+		return Measurement{}, because(err, failures)
 	}
 	return best, nil
+}
+
+// because adds to an error the first of its reasons, and says how many there
+// are: one line is enough to see what is wrong.
+func because(err error, reasons []error) error {
+	reasons = slices.DeleteFunc(reasons, func(e error) bool { return e == nil })
+	switch len(reasons) {
+	case 0:
+		return err
+	case 1:
+		return fmt.Errorf("%w: %w", err, reasons[0])
+	}
+	return fmt.Errorf("%w: %w, and %d more", err, reasons[0], len(reasons)-1)
 }
 
 // possible refuses what no node's clock can be.

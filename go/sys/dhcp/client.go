@@ -113,7 +113,7 @@ func (c *Client) keep(ctx context.Context, lease *Lease, began time.Time) {
 		}
 		var next *Lease
 		var err error
-		asked := c.now()
+		var asked time.Time
 		select {
 		case <-ctx.Done():
 			return

@@ -36,7 +36,8 @@ func Set(root, name, value string) error {
 		return fmt.Errorf("set the kernel's parameter %s: %w", name, ErrAbsent)
 	}
 	if err == nil {
-		_, err = file.WriteString(value)
+		// Some parameters take a line, and refuse it without its end.
+		_, err = file.WriteString(value + "\n")
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
