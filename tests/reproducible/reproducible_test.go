@@ -19,14 +19,16 @@ import (
 	"powercloud.unidatum.com/tools/lint"
 )
 
-// TestSecondBuild builds a release's program and the container image once more,
+// TestSecondBuild builds a release's program, the container image and a node's files once more,
 // from a copy of the source tree in another folder and with another output base,
 // and compares them with those that Bazel built for this test.
 //
 // Everything that is in the program is compiled and linked again, the standard
 // library included. Of the disk cache only rules_go's own tools are taken. For
 // the image, which holds that program among others, the programs and what puts
-// it together may come from there, but nothing of the image itself.
+// it together may come from there, but nothing of the image itself. The same goes
+// for the files of a node's release, which are made of stand-ins for its kernel and
+// its programs.
 func TestSecondBuild(t *testing.T) {
 	program := os.Getenv("PROGRAM")
 	if program == "" {
@@ -50,6 +52,12 @@ func TestSecondBuild(t *testing.T) {
 	build(t, workspace, outputBase, "ImageLayer|OCIImage|OCIIndex", os.Getenv("IMAGE_LABEL"))
 	if err := sameTree(runfile(t, image), filepath.Join(workspace, "bazel-bin", image)); err != nil {
 		t.Errorf("%s, built twice: %v", image, err)
+	}
+
+	release := os.Getenv("RELEASE")
+	build(t, workspace, outputBase, os.Getenv("RELEASE_LABEL"), "Initramfs|EFIFile|DiskImage|Compress|ReleaseFiles")
+	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
+		t.Errorf("%s, built twice: %v", release, err)
 	}
 }
 
