@@ -229,6 +229,11 @@ func (s *system) keepDaemon(ctx context.Context, reap *reaper.Reaper) ending {
 	d := &daemon{
 		machine: s.machine, reaper: reap, log: s.log, line: s.out.pcdLine, guard: s.out.guard,
 		group: s.group, alive: s.alive,
+		steady: func() {
+			if line, needed := s.crashes.mark(); needed {
+				s.out.kernel(s.out.own, line)
+			}
+		},
 		ready: func(ready bool) {
 			if good != nil {
 				good.Stop()
@@ -236,7 +241,7 @@ func (s *system) keepDaemon(ctx context.Context, reap *reaper.Reaper) ending {
 			}
 			if ready {
 				good = time.AfterFunc(s.machine.Timing.Good, func() {
-					s.out.guard(func() { s.crashes.forgive(s.log) })
+					s.out.guard(func() { s.out.kernel(s.out.own, s.crashes.forgive(s.log)) })
 				})
 			}
 		},

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	case "child":
 		// It outlives its parent, and holds its output.
 		signal.Ignore(unix.SIGTERM)
-		select {}
+		forever()
 	}
 }
 
@@ -107,6 +107,13 @@ func overflow(n int) int {
 	return overflow(n+1) + 1
 }
 
+// forever does nothing, in a way that the Go runtime doesn't take for a deadlock.
+func forever() {
+	for {
+		_ = unix.Pause()
+	}
+}
+
 // standIn plays pcd. It counts its runs.
 func standIn(folder, scene string) int {
 	counter := folder + "/runs"
@@ -131,7 +138,7 @@ func standIn(folder, scene string) int {
 	}
 	say(notify.Ready, "test")
 	if scene == "freezes" && runs == 1 {
-		select {}
+		forever()
 	}
 	if scene == "orphans" {
 		attributes := &syscall.ProcAttr{Env: []string{roleVariable + "=child"}, Files: []uintptr{0, 1, 2}}
@@ -161,7 +168,7 @@ func standIn(folder, scene string) int {
 		return 114
 	}
 	if scene == "deaf" {
-		select {}
+		forever()
 	}
 	if m, err := conn.Receive(); err != nil || m.Kind != notify.Stop {
 		return 115

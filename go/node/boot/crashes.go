@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"powercloud.unidatum.com/go/sys/pstore"
@@ -17,6 +19,10 @@ import (
 // writes to the firmware's flash memory, which it does anyway; a boot that goes
 // well writes nothing, and the first good boot after panics removes them. A
 // counter in an EFI variable would be written twice at every boot.
+//
+// Some stores, ramoops for one, have only the last panic. The count therefore
+// also goes on within the dumps: after a panic, PID 1 writes into the kernel's
+// log every so often how many there were, and the next dump has that line.
 //
 // A machine that hangs and is reset by its watchdog leaves no panic. That loop
 // is slow by itself: it takes the watchdog's minute.
@@ -43,9 +49,18 @@ func crashWait(panics int) time.Duration {
 	return 5 * time.Minute
 }
 
-// crashes are what earlier boots have left.
+// mark is the line that carries the count from dump to dump.
+const mark = "panics since the last good boot: "
+
+// maxPanics is where counting ends: the line may have been damaged.
+const maxPanics = 1000
+
+// crashes are what earlier boots have left. It is safe for use by several
+// goroutines at once.
 type crashes struct {
-	dir    string
+	dir string
+
+	mu     sync.Mutex
 	dumps  []pstore.Dump
 	panics int
 }
@@ -62,7 +77,7 @@ func findCrashes(m Machine, log *slog.Logger) *crashes {
 	var text strings.Builder
 	for _, d := range c.dumps {
 		if d.Reason == "Panic" || d.Reason == "" {
-			c.panics++
+			c.panics = min(max(c.panics, marked(d.Text))+1, maxPanics)
 		}
 		log.Warn("an earlier boot ended badly", "reason", d.Reason, "said", d.Summary())
 		_, _ = fmt.Fprintf(&text, "%s %d:\n%s\n", d.Reason, d.Count, d.Text)
@@ -79,10 +94,36 @@ func findCrashes(m Machine, log *slog.Logger) *crashes {
 	return c
 }
 
-// forgive empties the store: this boot is a good one.
-func (c *crashes) forgive(log *slog.Logger) {
+// marked returns the count that a dump carries, 0 without one.
+func marked(text string) int {
+	at := strings.LastIndex(text, mark)
+	if at < 0 {
+		return 0
+	}
+	line, _, _ := strings.Cut(text[at+len(mark):], "\n")
+	count, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || count < 0 {
+		return 0
+	}
+	return min(count, maxPanics)
+}
+
+// mark returns the line to write into the kernel's log, and false when none is
+// needed.
+func (c *crashes) mark() (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return mark + strconv.Itoa(c.panics), c.panics > 0
+}
+
+// forgive empties the store: this boot is a good one. It returns the line that
+// makes earlier marks void.
+func (c *crashes) forgive(log *slog.Logger) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.remove(log, c.dumps)
-	c.dumps = nil
+	c.dumps, c.panics = nil, 0
+	return mark + "0"
 }
 
 func (c *crashes) remove(log *slog.Logger, dumps []pstore.Dump) {

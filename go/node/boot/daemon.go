@@ -36,6 +36,8 @@ type daemon struct {
 	// group is pcd's control group; nil without one.
 	group *cgroup.Group
 	alive *liveness
+	// steady is called when pcd was started, and every so often.
+	steady func()
 	// ready is called when pcd says that it is ready, and again when it isn't
 	// any more.
 	ready func(bool)
@@ -181,6 +183,7 @@ func (d *daemon) watch(ctx context.Context, i *instance) {
 	steady := time.NewTicker(beat)
 	defer steady.Stop()
 	messages, stop := i.messages, ctx.Done()
+	d.steady()
 	for {
 		d.alive.expect("pcd's keeper", 3*beat+d.machine.Timing.Dump)
 		select {
@@ -201,6 +204,7 @@ func (d *daemon) watch(ctx context.Context, i *instance) {
 			d.stop(i)
 			return
 		case <-steady.C:
+			d.steady()
 		}
 	}
 }

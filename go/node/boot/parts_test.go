@@ -154,3 +154,35 @@ func TestKeepFails(t *testing.T) {
 		t.Errorf("a file was taken for a folder: %v", err)
 	}
 }
+
+// Stores with room for the last panic only: the count goes on within the dumps.
+func TestCountGoesOnWithinDumps(t *testing.T) {
+	m := Machine{Pstore: t.TempDir(), RunDir: t.TempDir()}
+	file := filepath.Join(m.Pstore, "dmesg-ramoops-0")
+	text := "Panic#1 Part1\n"
+	for boot := 1; boot < 8; boot++ {
+		if err := os.WriteFile(file, []byte(text+"<0>[ 9.0] Kernel panic\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := findCrashes(m, discard())
+		line, needed := c.mark()
+		if c.panics != boot || !needed {
+			t.Fatalf("boot %d counts %d", boot, c.panics)
+		}
+		text = "Panic#1 Part1\n<31>[ 1.0] pcinit: " + line + "\n"
+		if boot == 7 {
+			text += "<31>[ 2.0] pcinit: " + c.forgive(discard()) + "\n"
+		}
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c := findCrashes(m, discard()); c.panics != 1 {
+		t.Errorf("after a good boot %d panics are counted", c.panics)
+	}
+	for damaged, want := range map[string]int{"": 0, mark: 0, mark + "-5": 0, mark + "99999999999999999999": 0, mark + "5000\n": maxPanics} {
+		if got := marked(damaged); got != want {
+			t.Errorf("%q: %d", damaged, got)
+		}
+	}
+}
