@@ -15,12 +15,13 @@ import (
 	"powercloud.unidatum.com/tests/machine"
 )
 
-// TestARM64 starts a kernel for arm64 by its firmware, with ACPI and a TPM.
+// TestARM64 starts a kernel for arm64 by its firmware, with ACPI, a TPM
+// and a monitor.
 func TestARM64(t *testing.T) {
 	ctx := patient(t)
 	linux := kernel(t, machine.ARM64)
 	linux.CommandLine += " acpi=force"
-	m := machine.Start(ctx, t, machine.Config{Architecture: machine.ARM64, Kernel: linux})
+	m := machine.Start(ctx, t, machine.Config{Architecture: machine.ARM64, Kernel: linux, TPM: true, Monitor: true})
 	m.Expect(ctx, `guest: acpi yes`)
 	m.Expect(ctx, `guest: ready 6\.1\.0-\d+-cloud-arm64`)
 	m.Type("poweroff")
