@@ -120,3 +120,16 @@ func waitGone(ctx context.Context, t *testing.T, process int) {
 		}
 	}
 }
+
+// TestImage looks at what the rule vm_test gives a test.
+func TestImage(t *testing.T) {
+	path, architecture := machine.Image(t)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Every EFI file begins so.
+	if !strings.HasPrefix(string(content), "MZ") || architecture != machine.AMD64 {
+		t.Errorf("it is for %s, and begins with %q", architecture, content[:2])
+	}
+}
