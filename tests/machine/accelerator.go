@@ -54,11 +54,16 @@ func accelerator(ctx context.Context, config Config, t tools) (string, error) {
 		return tcg, nil // There is nothing to find out.
 	}
 	_ = device.Close() // It was only opened.
+	return findOut(ctx, t, cacheFolders())
+}
+
+// findOut looks into the folders for what was found out earlier, and else finds
+// it out and keeps it in the first folder that takes it.
+func findOut(ctx context.Context, t tools, folders []string) (string, error) {
 	key, err := probeKey(t)
 	if err != nil {
 		return "", err
 	}
-	folders := cacheFolders()
 	for _, folder := range folders {
 		switch content, _ := os.ReadFile(filepath.Join(folder, key)); string(content) {
 		case kvm, tcg:

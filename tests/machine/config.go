@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"powercloud.unidatum.com/tests/machine/variables"
 )
@@ -138,6 +139,12 @@ type Card struct {
 	Forward []int
 }
 
+// What there is to choose from.
+var (
+	controllers = []Controller{VirtioBlock, VirtioSCSI, NVMe, AHCI, MegaSAS, PVSCSI}
+	cardModels  = []CardModel{VirtioNet, E1000E, VMXNet3}
+)
+
 // complete fills in what was left out, and refuses what can't be.
 func (c Config) complete() (Config, error) {
 	defaults(&c.Name, "machine")
@@ -151,6 +158,8 @@ func (c Config) complete() (Config, error) {
 		defaults(&disk.SectorSize, 512)
 		defaults(&disk.Serial, fmt.Sprintf("disk%d", i))
 		switch {
+		case !slices.Contains(controllers, disk.Controller):
+			return c, fmt.Errorf("there is no controller %q of disks", disk.Controller)
 		case disk.Folder != "" && (disk.Image != "" || disk.Size != 0):
 			return c, fmt.Errorf("disk %d has the files of a folder, and an image or a size as well", i)
 		case disk.Folder == "" && disk.Image == "" && disk.Size == 0:
@@ -162,6 +171,9 @@ func (c Config) complete() (Config, error) {
 		card := &c.Cards[i]
 		defaults(&card.Model, VirtioNet)
 		defaults(&card.MAC, fmt.Sprintf("52:54:00:00:00:%02x", i))
+		if !slices.Contains(cardModels, card.Model) {
+			return c, fmt.Errorf("there is no network card of the kind %q", card.Model)
+		}
 		if card.Network != nil && len(card.Forward) > 0 {
 			return c, fmt.Errorf("card %d forwards ports, which only QEMU's own network does", i)
 		}

@@ -13,8 +13,9 @@ import (
 // maxConsole is how much of a console is kept to be searched, in bytes.
 const maxConsole = 8 << 20
 
-// lastLines is how many lines of a console an error shows.
-const lastLines = 40
+// lastLines is how many lines of a console an error shows: enough for all that
+// a kernel says when it panics.
+const lastLines = 80
 
 // ErrEnded is returned by [Console.Find] where the machine went off without
 // writing what was waited for.

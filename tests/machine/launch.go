@@ -33,7 +33,8 @@ func prepare(config Config, t tools, folder string) error {
 			return fmt.Errorf("read the firmware's empty store of variables: %w", err)
 		}
 		if len(config.Variables) > 0 {
-			if err := variables.Add(store, config.Variables...); err != nil {
+			// AAVMF leaves it to the first start to format its store.
+			if err := errors.Join(variables.Format(store), variables.Add(store, config.Variables...)); err != nil {
 				return err
 			}
 		}

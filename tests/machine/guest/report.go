@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ func report() {
 		}
 	}
 	for _, tpm := range glob("/sys/class/tpm/tpm*") {
-		say("tpm", fmt.Sprintf("%s version %s pcr0 %s", filepath.Base(tpm), text(tpm+"/tpm_version_major"), text(tpm+"/pcr-sha256/0")))
+		say("tpm", fmt.Sprintf("%s version %s resets %s pcr0 %s", filepath.Base(tpm), text(tpm+"/tpm_version_major"), resets("/dev/"+filepath.Base(tpm)), text(tpm+"/pcr-sha256/0")))
 	}
 	for _, file := range glob("/sys/firmware/qemu_fw_cfg/by_name/opt/*/*/raw") {
 		say("file", fmt.Sprintf("%s holds %q", strings.TrimPrefix(filepath.Dir(file), "/sys/firmware/qemu_fw_cfg/by_name/"), text(file)))
@@ -76,4 +77,26 @@ func drivers(device string) string {
 		}
 	}
 	return strings.Join(names, ",")
+}
+
+// resets returns how often a TPM was reset since it was made, which it knows
+// only as long as its state is kept (Trusted Platform Module Library, part 3,
+// TPM2_ReadClock).
+func resets(device string) string {
+	tpm, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return "(" + err.Error() + ")"
+	}
+	defer tpm.Close()
+	if _, err := tpm.Write([]byte{0x80, 1, 0, 0, 0, 10, 0, 0, 1, 0x81}); err != nil {
+		return "(" + err.Error() + ")"
+	}
+	answer := make([]byte, 64)
+	n, err := tpm.Read(answer)
+	// A header of 10 bytes, whose last four are 0, the time and the clock of
+	// 8 bytes each, then the count.
+	if err != nil || n < 30 || binary.BigEndian.Uint32(answer[6:]) != 0 {
+		return fmt.Sprintf("(the TPM answered %x, %v)", answer[:n], err)
+	}
+	return fmt.Sprint(binary.BigEndian.Uint32(answer[26:]))
 }

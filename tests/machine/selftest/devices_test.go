@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // TestDisks has a disk on each controller in one machine, and two kinds of
-// sectors.
+// sectors. Disks and the TPM must remember what was over a power cut.
 func TestDisks(t *testing.T) {
 	ctx := patient(t)
 	drivers := map[machine.Controller]string{
@@ -30,7 +31,7 @@ func TestDisks(t *testing.T) {
 	if err := os.WriteFile(image, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := machine.Config{Kernel: kernel(t, machine.AMD64, "virtio_pci", "virtio_blk", "virtio_scsi", "nvme", "ahci", "megaraid_sas", "vmw_pvscsi", "sd_mod")}
+	config := machine.Config{TPM: true, Kernel: kernel(t, machine.AMD64, "virtio_pci", "virtio_blk", "virtio_scsi", "nvme", "ahci", "megaraid_sas", "vmw_pvscsi", "sd_mod")}
 	controllers := []machine.Controller{machine.VirtioBlock, machine.VirtioSCSI, machine.NVMe, machine.AHCI, machine.MegaSAS, machine.PVSCSI}
 	for i, controller := range controllers {
 		// The sizes tell the disks apart.
@@ -38,6 +39,11 @@ func TestDisks(t *testing.T) {
 	}
 	config.Disks = append(config.Disks, machine.Disk{Size: 32 << 20, Controller: machine.NVMe, SectorSize: 4096})
 	m := machine.Start(ctx, t, config)
+	const tpm = `guest: tpm tpm0 version 2 resets (\d+)`
+	before, err := strconv.Atoi(m.Expect(ctx, tpm)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
 	m.Expect(ctx, `guest: ready`)
 	report := m.Console().Text()
 	for i, controller := range controllers {
@@ -62,6 +68,9 @@ func TestDisks(t *testing.T) {
 	}
 	m.PowerOn(ctx)
 	m.Expect(ctx, `guest: disk vda .* begins "something else"`)
+	if after, err := strconv.Atoi(m.Expect(ctx, tpm)[1]); err != nil || after <= before {
+		t.Errorf("the TPM was reset %d times before the machine was switched off, and %d times after, %v", before, after, err)
+	}
 }
 
 // TestCards has each kind of network card, and talks by each: with the host
@@ -133,7 +142,7 @@ func TestDevices(t *testing.T) {
 		Random:   true,
 		Monitor:  true,
 	})
-	m.Expect(ctx, `guest: tpm tpm0 version 2 pcr0 [0-9A-F]{64}`)
+	m.Expect(ctx, `guest: tpm tpm0 version 2 resets \d+ pcr0 [0-9A-F]{64}`)
 	m.Expect(ctx, `guest: file opt/powercloud/greeting holds "hello, guest"`)
 	m.Expect(ctx, `guest: secureboot 0`)
 	m.Expect(ctx, `guest: random virtio_rng.0`)

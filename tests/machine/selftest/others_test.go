@@ -15,12 +15,13 @@ import (
 	"powercloud.unidatum.com/tests/machine"
 )
 
-// TestARM64 starts a kernel for arm64 by its firmware, with ACPI and a TPM.
+// TestARM64 starts a kernel for arm64 by its firmware, with ACPI, a TPM
+// and a monitor.
 func TestARM64(t *testing.T) {
 	ctx := patient(t)
 	linux := kernel(t, machine.ARM64)
 	linux.CommandLine += " acpi=force"
-	m := machine.Start(ctx, t, machine.Config{Architecture: machine.ARM64, Kernel: linux})
+	m := machine.Start(ctx, t, machine.Config{Architecture: machine.ARM64, Kernel: linux, TPM: true, Monitor: true})
 	m.Expect(ctx, `guest: acpi yes`)
 	m.Expect(ctx, `guest: ready 6\.1\.0-\d+-cloud-arm64`)
 	m.Type("poweroff")
@@ -117,5 +118,18 @@ func waitGone(ctx context.Context, t *testing.T, process int) {
 			_ = syscall.Kill(process, syscall.SIGKILL) // The test has failed; at least leave nothing.
 			t.Fatalf("the process %d is still there: %v", process, context.Cause(ctx))
 		}
+	}
+}
+
+// TestImage looks at what the rule vm_test gives a test.
+func TestImage(t *testing.T) {
+	path, architecture := machine.Image(t)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Every EFI file begins so.
+	if !strings.HasPrefix(string(content), "MZ") || architecture != machine.AMD64 {
+		t.Errorf("it is for %s, and begins with %q", architecture, content[:2])
 	}
 }

@@ -62,25 +62,33 @@ func newSigner(t *testing.T, name string) signer {
 // distribution has signed, whose key the machine doesn't know, is refused.
 func TestSecureBoot(t *testing.T) {
 	owner := newSigner(t, "owner")
-	linux := kernel(t, machine.AMD64, "efivarfs")
-	signed := filepath.Join(t.TempDir(), "signed")
-	machine.Run(t, "usr/bin/sbsign", "--key", owner.keyFile, "--cert", owner.certificateFile, "--output", signed, linux.Path)
 	keys := variables.SecureBoot(owner.certificate, owner.certificate, owner.certificate)
-	option := variables.BootOption(`\vmlinuz`, linux.CommandLine+` initrd=\initramfs`)
+	amd64, arm64 := kernel(t, machine.AMD64, "efivarfs"), kernel(t, machine.ARM64)
 	for name, test := range map[string]struct {
-		kernel string
-		expect []string
+		architecture machine.Architecture
+		linux        *machine.Kernel
+		sign         bool
+		expect       []string
 	}{
-		"signed":           {signed, []string{`guest: secureboot 1`, `guest: ready`}},
-		"signed by others": {linux.Path, []string{`BdsDxe: failed to load Boot0001 .*: Access Denied`}},
+		"signed":           {machine.AMD64, amd64, true, []string{`guest: secureboot 1`, `guest: ready`}},
+		"signed by others": {machine.AMD64, amd64, false, []string{`BdsDxe: failed to load Boot0001 .*: Access Denied`}},
+		"arm64 signed":     {machine.ARM64, arm64, true, []string{`guest: ready`}},
+		"arm64 by others":  {machine.ARM64, arm64, false, []string{`BdsDxe: failed to load Boot0001 .*: Access Denied`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := patient(t)
-			files := folder(t, map[string]string{"vmlinuz": test.kernel, "initramfs": linux.Initramfs})
+			started := test.linux.Path
+			if test.sign {
+				started = filepath.Join(t.TempDir(), "signed")
+				machine.Run(t, "usr/bin/sbsign", "--key", owner.keyFile, "--cert", owner.certificateFile, "--output", started, test.linux.Path)
+			}
+			files := folder(t, map[string]string{"vmlinuz": started, "initramfs": test.linux.Initramfs})
+			option := variables.BootOption(`\vmlinuz`, test.linux.CommandLine+` initrd=\initramfs`)
 			m := machine.Start(ctx, t, machine.Config{
-				Firmware:  machine.SecureBoot,
-				Variables: append(append([]variables.Variable(nil), keys...), option...),
-				Disks:     []machine.Disk{{Folder: files}},
+				Architecture: test.architecture,
+				Firmware:     machine.SecureBoot,
+				Variables:    append(append([]variables.Variable(nil), keys...), option...),
+				Disks:        []machine.Disk{{Folder: files}},
 			})
 			for _, pattern := range test.expect {
 				m.Expect(ctx, pattern)

@@ -72,6 +72,62 @@ const (
 	storeHealthy   = 0xfe
 )
 
+const (
+	// The geometry of AAVMF's flash device: a block is what is erased at once.
+	// The variables have the first, and the next two make changes safe.
+	blockSize  = 1 << 18
+	blocksUsed = 3
+	// volumeHeader is the length of a firmware volume's header with one kind
+	// of blocks.
+	volumeHeader = 0x48
+	// volumeAttributes say that the volume can be read and written, is mapped
+	// into memory, and that erased bits are ones.
+	volumeAttributes = 0xe36
+)
+
+// Format makes an empty store of a flash image that has only zeros where the
+// store belongs, as AAVMF does itself when it starts. It leaves any other image
+// alone.
+func Format(image []byte) error {
+	const used = blocksUsed * blockSize
+	if len(image) < used {
+		return nil // Whatever it is, it is not AAVMF's.
+	}
+	for _, b := range image[:used] {
+		if b != 0 {
+			return nil
+		}
+	}
+	if len(image)%blockSize != 0 {
+		return fmt.Errorf("format a store of UEFI variables: %d bytes are no whole number of blocks", len(image))
+	}
+	for i := range image[:used] {
+		image[i] = 0xff
+	}
+	header := image[:volumeHeader]
+	clear(header)
+	copy(header[16:], volumeOfVariables[:])
+	binary.LittleEndian.PutUint64(header[32:], used)
+	copy(header[40:], "_FVH")
+	binary.LittleEndian.PutUint32(header[44:], volumeAttributes)
+	binary.LittleEndian.PutUint16(header[48:], volumeHeader)
+	header[55] = 2 // The revision of the format.
+	binary.LittleEndian.PutUint32(header[56:], uint32(len(image)/blockSize))
+	binary.LittleEndian.PutUint32(header[60:], blockSize)
+	// The header's 16-bit words add up to 0.
+	var sum uint16
+	for i := 0; i < volumeHeader; i += 2 {
+		sum += binary.LittleEndian.Uint16(header[i:])
+	}
+	binary.LittleEndian.PutUint16(header[50:], -sum)
+	store := image[volumeHeader:]
+	clear(store[:storeHeader])
+	copy(store, authenticated[:])
+	binary.LittleEndian.PutUint32(store[16:], blockSize-volumeHeader)
+	store[20], store[21] = storeFormatted, storeHealthy
+	return nil
+}
+
 // area returns the part of a flash image that holds variables.
 func area(image []byte) ([]byte, error) {
 	if len(image) < 0x38 || !bytes.Equal(image[16:32], volumeOfVariables[:]) || !bytes.Equal(image[40:44], []byte("_FVH")) {

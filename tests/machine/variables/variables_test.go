@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/binary"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -71,6 +72,27 @@ func TestDeleted(t *testing.T) {
 	}
 	if got, err := Read(image); err != nil || len(got) != 2 || string(got[1].Data) != "new" {
 		t.Errorf("read %+v, %v", got, err)
+	}
+}
+
+// TestFormat formats an image of 64 MiB of zeros. The header is the one that
+// AAVMF was seen to write.
+func TestFormat(t *testing.T) {
+	image := make([]byte, 64<<20)
+	if err := Format(image); err != nil {
+		t.Fatal(err)
+	}
+	want := "00000000000000000000000000000000" + "8d2bf1ff96768b4ca9852747075b4f50" + "00000c00000000005f465648360e0000" +
+		"4800f8f8000000020001000000000400" + "0000000000000000782cf3aa7b949a43" + "a1802e144ec37792b8ff03005afe0000" + "00000000ffffffff"
+	if got := fmt.Sprintf("%x", image[:len(want)/2]); got != want {
+		t.Errorf("it begins with %s, want %s", got, want)
+	}
+	if err := Add(image, BootOption("x", "y")...); err != nil {
+		t.Error(err)
+	}
+	before := bytes.Clone(image[:4096])
+	if err := Format(image); err != nil || !bytes.Equal(image[:4096], before) {
+		t.Errorf("a store that has variables was formatted: %v", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func run(ctx context.Context, arguments []string) (status int, err error) {
 		err = errors.Join(errors.New("the machine went off before the test ended"), err)
 	}
 	if err != nil && console != nil {
-		return failed, fmt.Errorf("%w; the last lines of the machine's console:\n%s", err, console.Last(40))
+		return failed, fmt.Errorf("%w; the last lines of the machine's console:\n%s", err, console.Last(80))
 	}
 	return received.status, err
 }
