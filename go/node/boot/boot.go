@@ -37,7 +37,8 @@ type system struct {
 	log     *slog.Logger
 	alive   *liveness
 	crashes *crashes
-	group   *cgroup.Group
+	// group makes pcd's control groups; nil where there are none.
+	group func(start int) (*cgroup.Group, error)
 	// watchdog is nil without one.
 	watchdog *watchdog.Watchdog
 	// endings takes the first reason to end; others come too late.
@@ -155,17 +156,18 @@ func (s *system) prepare() {
 	s.alive.done("the start")
 }
 
-// prepareGroups makes pcd's control group.
+// prepareGroups lets control groups limit what is in them.
 func (s *system) prepareGroups() {
 	missing, err := cgroup.Delegate(s.machine.CgroupRoot, "cpu", "memory", "pids", "io", "cpuset")
 	if err == nil && len(missing) > 0 {
 		s.log.Warn("the kernel lacks controllers", "missing", missing)
 	}
-	if err == nil {
-		s.group, err = cgroup.Make(s.machine.CgroupRoot, "pcd")
-	}
 	if err != nil {
 		s.log.Warn("pcd runs without a control group", "error", err)
+		return
+	}
+	s.group = func(start int) (*cgroup.Group, error) {
+		return cgroup.Make(s.machine.CgroupRoot, fmt.Sprintf("pcd-%d", start))
 	}
 }
 

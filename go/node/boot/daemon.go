@@ -33,9 +33,14 @@ type daemon struct {
 	line func(string)
 	// guard runs what a goroutine does, so that its panic isn't silent.
 	guard func(func())
-	// group is pcd's control group; nil without one.
-	group *cgroup.Group
-	alive *liveness
+	// group makes a control group for a start of pcd, counted from 1; it is nil
+	// where there are no control groups. Each start has one of its own: Linux
+	// 6.1.176 was seen to kill whatever is started right into a group whose
+	// processes were killed before.
+	group func(start int) (*cgroup.Group, error)
+	// starts counts them.
+	starts int
+	alive  *liveness
 	// steady is called when pcd was started, and every so often.
 	steady func()
 	// ready is called when pcd says that it is ready, and again when it isn't
@@ -53,6 +58,8 @@ type instance struct {
 	// written is closed when nobody can write to pcd's output any more.
 	written chan struct{}
 	words   tail
+	// group is nil without control groups.
+	group *cgroup.Group
 }
 
 // run starts pcd again and again until ctx is done, and then stops it.
@@ -127,11 +134,8 @@ func (d *daemon) start() (*instance, error) {
 		Files: []uintptr{in.Fd(), write.Fd(), write.Fd(), theirs.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
-	if d.group != nil {
-		folder, err := d.group.Open()
-		if err != nil {
-			return nil, errors.Join(err, read.Close(), conn.Close())
-		}
+	group, folder := d.makeGroup()
+	if group != nil {
 		defer func() { _ = folder.Close() }()
 		attributes.Sys.UseCgroupFD, attributes.Sys.CgroupFD = true, int(folder.Fd())
 	}
@@ -139,7 +143,7 @@ func (d *daemon) start() (*instance, error) {
 	if err != nil {
 		return nil, errors.Join(err, read.Close(), conn.Close())
 	}
-	i := &instance{child: child, conn: conn, messages: make(chan notify.Message), written: make(chan struct{})}
+	i := &instance{child: child, conn: conn, messages: make(chan notify.Message), written: make(chan struct{}), group: group}
 	go d.guard(func() {
 		defer close(i.written)
 		defer func() { _ = read.Close() }()
@@ -151,6 +155,24 @@ func (d *daemon) start() (*instance, error) {
 	go d.guard(func() { d.receive(i) })
 	d.log.Info("pcd was started", "pid", child.PID)
 	return i, nil
+}
+
+// makeGroup makes the control group for this start. Without one, pcd runs where
+// PID 1 does: that is better than not at all.
+func (d *daemon) makeGroup() (*cgroup.Group, *os.File) {
+	if d.group == nil {
+		return nil, nil
+	}
+	d.starts++
+	group, err := d.group(d.starts)
+	if err == nil {
+		var folder *os.File
+		if folder, err = group.Open(); err == nil {
+			return group, folder
+		}
+	}
+	d.log.Warn("pcd runs without a control group", "error", err)
+	return nil, nil
 }
 
 // receive passes on what pcd says until its end of the connection is closed.
@@ -256,10 +278,10 @@ func (d *daemon) signal(i *instance, s syscall.Signal) {
 // clear ends what pcd has left behind in its group, and takes in the last of its
 // output.
 func (d *daemon) clear(i *instance) {
-	if d.group != nil {
+	if i.group != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), d.machine.Timing.Dump)
 		defer cancel()
-		if err := errors.Join(d.group.Kill(), d.group.WaitEmpty(ctx)); err != nil {
+		if err := errors.Join(i.group.Kill(), i.group.WaitEmpty(ctx), i.group.Remove()); err != nil {
 			d.log.Warn("what pcd has left running can't be ended", "error", err)
 		}
 	}
