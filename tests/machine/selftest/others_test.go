@@ -35,6 +35,7 @@ const killedVariable = "MACHINE_SELFTEST_KILLED"
 // swtpm must go with it.
 func TestKilledTestLeavesNoProcess(t *testing.T) {
 	ctx := patient(t)
+	built(t, "GUEST_AMD64") // Where Bazel has built this, it has unpacked QEMU too.
 	if os.Getenv(killedVariable) != "" {
 		machine.Start(ctx, t, machine.Config{TPM: true})
 		os.Stdout.WriteString("\nstarted\n")
