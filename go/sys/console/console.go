@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,8 @@ type Sink struct {
 // Fan writes each line to every sink. Its methods may be called from several
 // goroutines at once.
 type Fan struct {
+	// order has all sinks get lines in the same order. Nothing waits under it.
+	order sync.Mutex
 	sinks []*queue
 }
 
@@ -66,6 +69,8 @@ func New(sinks ...Sink) *Fan {
 // Write takes complete lines. It never waits and never fails: lines that find a
 // sink's queue full are lost for that sink, which says how many were, later.
 func (f *Fan) Write(lines []byte) (int, error) {
+	f.order.Lock()
+	defer f.order.Unlock()
 	for line := range strings.Lines(string(lines)) {
 		line = strings.TrimRight(line, "\r\n")
 		line = line[:min(len(line), MaxLine)]
@@ -78,7 +83,9 @@ func (f *Fan) Write(lines []byte) (int, error) {
 
 // Flush waits until everything was written, or the time is over.
 func (f *Fan) Flush(timeout time.Duration) {
+	var over atomic.Bool
 	deadline := time.AfterFunc(timeout, func() {
+		over.Store(true)
 		for _, q := range f.sinks {
 			q.mu.Lock()
 			q.changed.Broadcast()
@@ -86,10 +93,9 @@ func (f *Fan) Flush(timeout time.Duration) {
 		}
 	})
 	defer deadline.Stop()
-	until := time.Now().Add(timeout)
 	for _, q := range f.sinks {
 		q.mu.Lock()
-		for (len(q.lines) > 0 || q.writing) && time.Now().Before(until) {
+		for (len(q.lines) > 0 || q.writing) && !over.Load() {
 			q.changed.Wait()
 		}
 		q.mu.Unlock()

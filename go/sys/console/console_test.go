@@ -141,3 +141,22 @@ func TestOpenDevice(t *testing.T) {
 		t.Error("a console that isn't there was opened")
 	}
 }
+
+func TestSameOrderEverywhere(t *testing.T) {
+	first, second := &screen{}, &screen{}
+	f := New(Sink{"ttyS0", first}, Sink{"tty0", second})
+	defer f.Close()
+	var writers sync.WaitGroup
+	for writer := range 8 {
+		writers.Go(func() {
+			for i := range 100 {
+				_, _ = fmt.Fprintf(f, "%d %d\n", writer, i)
+			}
+		})
+	}
+	writers.Wait()
+	f.Flush(time.Minute)
+	if first.String() != second.String() || strings.Count(first.String(), "\n") != 800 {
+		t.Error("the consoles differ")
+	}
+}
