@@ -44,9 +44,12 @@ func (f *Finder) supersedeLarge(ctx context.Context, location blob.Location, nam
 		return err
 	}
 	defer f.superseding.Release(1)
-	err := blob.Supersede(ctx, location, name, manifest.MaxBlob, sealed, stays)
-	if errors.Is(err, blob.ErrTooLarge) {
-		return location.Put(ctx, name, sealed) // No manifest is as large.
+	for limit := int64(smallManifest); limit < manifest.MaxBlob; {
+		limit = min(limit*growth, manifest.MaxBlob)
+		err := blob.Supersede(ctx, location, name, limit, sealed, stays)
+		if !errors.Is(err, blob.ErrTooLarge) {
+			return err
+		}
 	}
-	return err
+	return location.Put(ctx, name, sealed) // No manifest is as large.
 }
