@@ -1,0 +1,2 @@
+// Package state tests what a running kernel of a node lets programs do, and what not.
+package state
