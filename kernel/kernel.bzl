@@ -4,19 +4,35 @@ def _linux_kernel_impl(ctx):
     sources = [file for file in ctx.files.source if file.basename.startswith("linux-source-") and file.basename.endswith(".tar.xz")]
     if len(sources) != 1:
         fail("%s has %d archives of a kernel's source instead of one" % (ctx.attr.source.label, len(sources)))
+
+    # A step of its own, so that a kernel isn't built again for a comment.
+    settings = ctx.actions.declare_file(ctx.label.name + ".settings")
+    merge = ctx.actions.args()
+    if ctx.files.command_line:
+        merge.add("-architecture", ctx.attr.architecture)
+        merge.add_joined("-command-line", ctx.files.command_line, join_with = ",")
+    merge.add("-output", settings)
+    merge.add_all(ctx.files.fragments)
+    ctx.actions.run(
+        executable = ctx.executable._merge,
+        inputs = ctx.files.fragments + ctx.files.command_line,
+        outputs = [settings],
+        arguments = [merge],
+        mnemonic = "KernelSettings",
+    )
     outputs = [ctx.outputs.image, ctx.outputs.config, ctx.outputs.symbols]
     arguments = ctx.actions.args()
     arguments.add("-architecture", ctx.attr.architecture)
     arguments.add("-root", ctx.file.root)
     arguments.add("-source", sources[0])
+    arguments.add("-settings", settings)
     arguments.add("-scratch", ctx.outputs.image.path + ".scratch")
     arguments.add("-image", ctx.outputs.image)
     arguments.add("-config", ctx.outputs.config)
     arguments.add("-map", ctx.outputs.symbols)
-    arguments.add_all(ctx.files.fragments)
     ctx.actions.run(
         executable = ctx.executable._kernel,
-        inputs = sources + [ctx.file.root] + ctx.files.fragments,
+        inputs = sources + [ctx.file.root, settings],
         outputs = outputs,
         arguments = [arguments],
         mnemonic = "LinuxKernel",
@@ -28,6 +44,7 @@ _linux_kernel = rule(
     implementation = _linux_kernel_impl,
     attrs = {
         "architecture": attr.string(mandatory = True, values = ["amd64", "arm64"]),
+        "command_line": attr.label_list(allow_files = [".txt"]),
         "config": attr.output(mandatory = True),
         "fragments": attr.label_list(mandatory = True, allow_files = [".config"]),
         "image": attr.output(mandatory = True),
@@ -35,13 +52,14 @@ _linux_kernel = rule(
         "source": attr.label(mandatory = True, allow_files = True),
         "symbols": attr.output(mandatory = True),
         "_kernel": attr.label(default = "//tools/kernel", executable = True, cfg = "exec"),
+        "_merge": attr.label(default = "//tools/kernel/merge", executable = True, cfg = "exec"),
     },
 )
 
-def linux_kernel(name, architecture, fragments, root, source, **kwargs):
+def linux_kernel(name, architecture, fragments, root, source, command_line = [], **kwargs):
     """Declares a kernel that is an EFI program: bzImage on amd64, Image on arm64.
 
-    The build fails when a line of a fragment did not take effect. NAME is the
+    The build fails when a setting of a fragment did not take effect. NAME is the
     kernel alone.
 
     Outputs:
@@ -55,11 +73,14 @@ def linux_kernel(name, architecture, fragments, root, source, **kwargs):
       fragments: files of configuration, none of which sets what another does.
       root: the root with compiler and tools, a debian_root.
       source: what holds linux-source-VERSION.tar.xz, and no other such archive.
+      command_line: files whose words are built in, so that the kernel heeds no
+        other command line; none for a kernel that takes what it is started with.
       **kwargs: attributes that every rule has.
     """
     _linux_kernel(
         name = name,
         architecture = architecture,
+        command_line = command_line,
         config = name + ".kconfig",
         fragments = fragments,
         image = name + ".vmlinuz",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/tests/machine"
+	"powercloud.unidatum.com/tests/machine/variables"
 )
 
 // patience is how long a machine may take altogether, on a host that is busy.
@@ -63,6 +64,21 @@ func TestBoot(t *testing.T) {
 			expectBanner(ctx, machine.Start(ctx, t, node(t, h.controller, h.card)))
 		})
 	}
+}
+
+// TestFirmwareCommandLine starts a node by a boot entry that has a command line. With
+// Secure Boot off, the stub passes it on; the kernel must not heed it.
+func TestFirmwareCommandLine(t *testing.T) {
+	ctx := patient(t)
+	config := node(t, machine.VirtioBlock, machine.VirtioNet)
+	file := `\EFI\BOOT\BOOTX64.EFI`
+	if config.Architecture == machine.ARM64 {
+		file = `\EFI\BOOT\BOOTAA64.EFI`
+	}
+	config.Variables = variables.BootOption(file, "rdinit=/sbin/pcd console=ttyS3 lockdown=none")
+	m := machine.Start(ctx, t, config)
+	m.Expect(ctx, `BdsDxe: starting Boot0001 "test"`)
+	expectBanner(ctx, m)
 }
 
 // TestPower has a node restart, and end when somebody presses its power button.

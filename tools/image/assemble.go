@@ -55,7 +55,7 @@ func makeEFI(_ context.Context, arguments []string) error {
 		return err
 	}
 	parts := uki.Parts{Architecture: o.get("architecture"), Version: version}
-	if parts.CommandLine, err = readCommandLine(o.get("command-line")); err != nil {
+	if parts.CommandLine, err = uki.ReadCommandLine(strings.Split(o.get("command-line"), ",")...); err != nil {
 		return err
 	}
 	for name, content := range map[string]*[]byte{
@@ -79,20 +79,6 @@ func makeEFI(_ context.Context, arguments []string) error {
 		}
 	}
 	return os.WriteFile(o.get("output"), image, 0o644)
-}
-
-// readCommandLine reads the kernel's command line from files, whose names have
-// commas between them.
-func readCommandLine(names string) (string, error) {
-	var joined []byte
-	for _, name := range strings.Split(names, ",") {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		joined = append(append(joined, content...), '\n')
-	}
-	return uki.ParseCommandLine(joined)
 }
 
 // readPair reads the key to sign with, or returns nil without one.

@@ -57,9 +57,9 @@ var unused = [...]string{
 
 // build does all the work.
 func (o options) build(ctx context.Context) error {
-	lines, err := readFragments(o.fragments)
+	settings, err := os.ReadFile(o.settings)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the settings: %w", err)
 	}
 	if err := os.Mkdir(o.scratch, 0o700); err != nil {
 		return fmt.Errorf("make the scratch folder: %w", err)
@@ -75,7 +75,7 @@ func (o options) build(ctx context.Context) error {
 	if err := b.unpack(ctx, o.source); err != nil {
 		return err
 	}
-	if err := b.configure(ctx, lines); err != nil {
+	if err := b.configure(ctx, settings); err != nil {
 		return err
 	}
 	if err := b.make(ctx, o.architecture.target); err != nil {
@@ -86,23 +86,6 @@ func (o options) build(ctx context.Context) error {
 		b.copy(".config", o.config),
 		b.copy("System.map", o.symbols),
 	)
-}
-
-// readFragments reads and merges the fragments.
-func readFragments(names []string) ([]kconfig.Line, error) {
-	var fragments [][]kconfig.Line
-	for _, name := range names {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read a fragment: %w", err)
-		}
-		lines, err := kconfig.ParseFragment(name, string(content))
-		if err != nil {
-			return nil, err
-		}
-		fragments = append(fragments, lines)
-	}
-	return kconfig.Merge(fragments...)
 }
 
 // A builder builds in an opened root.
@@ -130,11 +113,15 @@ func (b builder) unpack(ctx context.Context, source string) (err error) {
 	return runQuietly(command)
 }
 
-// configure makes the kernel's configuration out of the lines alone: what they
-// don't name is off unless Linux insists. Then it checks that every line took
+// configure makes the kernel's configuration out of the settings alone: what they
+// don't name is off unless Linux insists. Then it checks that every one took
 // effect, and that another look at the configuration changes nothing.
-func (b builder) configure(ctx context.Context, lines []kconfig.Line) error {
-	if err := os.WriteFile(b.root.Path(allconfig), []byte(kconfig.Format(lines)), 0o600); err != nil {
+func (b builder) configure(ctx context.Context, settings []byte) error {
+	wanted, err := kconfig.ParseConfig(string(settings))
+	if err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	if err := os.WriteFile(b.root.Path(allconfig), settings, 0o600); err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
 	}
 	if err := b.make(ctx, "KCONFIG_ALLCONFIG="+allconfig, "allnoconfig"); err != nil {
@@ -148,7 +135,7 @@ func (b builder) configure(ctx context.Context, lines []kconfig.Line) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(kconfig.Check(lines, config), kconfig.CheckBuiltIn(config)); err != nil {
+	if err := errors.Join(kconfig.Check(wanted, config), kconfig.CheckBuiltIn(config)); err != nil {
 		return err
 	}
 	if err := b.make(ctx, "olddefconfig"); err != nil {

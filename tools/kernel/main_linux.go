@@ -1,11 +1,11 @@
-// Kernel builds a Linux kernel from its source and fragments of configuration,
-// in a root of Debian packages, and fails when a line of a fragment did not take
-// effect.
+// Kernel builds a Linux kernel from its source and merged fragments of
+// configuration, in a root of Debian packages, and fails when a setting did not
+// take effect.
 //
-//	kernel -architecture ARCHITECTURE -root ROOT -source SOURCE.tar.xz -scratch FOLDER
-//	       -image FILE -config FILE -map FILE FRAGMENT...
+//	kernel -architecture ARCHITECTURE -root ROOT -source SOURCE.tar.xz -settings FILE
+//	       -scratch FOLDER -image FILE -config FILE -map FILE
 //
-// The bytes of its outputs follow from the root, the source and the fragments
+// The bytes of its outputs follow from the root, the source and the settings
 // alone. The scratch folder must not exist, takes about 3 GB, and is removed at
 // the end.
 package main
@@ -54,9 +54,9 @@ func run(arguments []string) (int, error) {
 // options is what the command line asks for.
 type options struct {
 	architecture           architecture
-	root, source, scratch  string
+	root, source, settings string
+	scratch                string
 	image, config, symbols string
-	fragments              []string
 }
 
 func parse(arguments []string) (options, error) {
@@ -72,6 +72,7 @@ func parse(arguments []string) (options, error) {
 	})
 	flags.StringVar(&o.root, "root", "", "the `ARCHIVE` of the root with compiler and tools")
 	flags.StringVar(&o.source, "source", "", "the `ARCHIVE` of the kernel's source, .tar.xz")
+	flags.StringVar(&o.settings, "settings", "", "the merged `FILE` of its configuration")
 	flags.StringVar(&o.scratch, "scratch", "", "the `FOLDER` to work in")
 	flags.StringVar(&o.image, "image", "", "the kernel, a `FILE` to write")
 	flags.StringVar(&o.config, "config", "", "its configuration, a `FILE` to write")
@@ -79,9 +80,8 @@ func parse(arguments []string) (options, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
-	o.fragments = flags.Args()
-	if o.architecture.name == "" || slices.Contains([]string{o.root, o.source, o.scratch, o.image, o.config, o.symbols}, "") || len(o.fragments) == 0 {
-		return o, errors.New("it takes every flag and at least one fragment")
+	if o.architecture.name == "" || slices.Contains([]string{o.root, o.source, o.settings, o.scratch, o.image, o.config, o.symbols}, "") || flags.NArg() > 0 {
+		return o, errors.New("it takes every flag and nothing else")
 	}
 	return o, nil
 }

@@ -1,55 +1,27 @@
 package main
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
 func TestParse(t *testing.T) {
-	good := []string{"-architecture", "arm64", "-root", "r", "-source", "s", "-scratch", "w", "-image", "i", "-config", "c", "-map", "m", "a", "b"}
+	good := []string{"-architecture", "arm64", "-root", "r", "-source", "s", "-settings", "k", "-scratch", "w", "-image", "i", "-config", "c", "-map", "m"}
 	o, err := parse(good)
-	if err != nil || o.architecture.linux != "arm64" || o.scratch != "w" || !slices.Equal(o.fragments, []string{"a", "b"}) {
+	if err != nil || o.architecture.linux != "arm64" || o.scratch != "w" || o.settings != "k" {
 		t.Errorf("it was read as %+v, %v", o, err)
 	}
 	for want, arguments := range map[string][]string{
 		"it must be amd64 or arm64": append([]string{"-architecture", "i386"}, good[2:]...),
 		"every flag":                good[2:],
-		"at least one fragment":     good[:14],
+		"nothing else":              append(slices.Clone(good), "a"),
 		"not defined":               append([]string{"-other"}, good...),
-		"it takes every flag":       append(slices.Clone(good[:12]), "-map", "", "a"),
+		"it takes every flag":       append(slices.Clone(good[:14]), "-map", ""),
 	} {
 		if _, err := parse(arguments); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, want one with %q", arguments, err, want)
-		}
-	}
-}
-
-func TestReadFragments(t *testing.T) {
-	folder := t.TempDir()
-	write := func(name, content string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	a := write("a", "CONFIG_A=y  # Why.\n")
-	b := write("b", "CONFIG_B=n  # Why.\n")
-	if lines, err := readFragments([]string{a, b}); err != nil || len(lines) != 2 {
-		t.Errorf("they were read as %v, %v", lines, err)
-	}
-	for want, names := range map[string][]string{
-		"is not of the form":  {a, write("bare", "CONFIG_B=y\n")},
-		"is set in":           {a, b, write("twice", "CONFIG_A=y  # Why.\n")},
-		"read a fragment":     {filepath.Join(folder, "missing")},
-		"is not y, n, a numb": {write("module", "CONFIG_A=m  # Why.\n")},
-	} {
-		if _, err := readFragments(names); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error is %v, want one with %q", err, want)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package kconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -48,14 +50,14 @@ func ParseConfig(content string) (Config, error) {
 	return config, nil
 }
 
-// Check returns an error that names each line that did not take effect, for
-// instance because Linux knows no such symbol, because what it depends on isn't
-// set, or because something else selects it.
-func Check(lines []Line, config Config) error {
+// Check returns an error that names each setting of wanted that did not take
+// effect, for instance because Linux knows no such symbol, because what it depends
+// on isn't set, or because something else selects it.
+func Check(wanted, config Config) error {
 	var missing []error
-	for _, line := range lines {
-		if got := config.Get(line.Symbol); got != line.Value {
-			missing = append(missing, fmt.Errorf("%s:%d: %s did not take effect: the kernel has %s", line.File, line.Number, line, got))
+	for _, symbol := range slices.Sorted(maps.Keys(wanted)) {
+		if want, got := wanted[symbol], config.Get(symbol); got != want {
+			missing = append(missing, fmt.Errorf("CONFIG_%s=%s did not take effect: the kernel has %s", symbol, want, got))
 		}
 	}
 	return errors.Join(missing...)

@@ -1,6 +1,7 @@
 package kconfig
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -86,19 +87,20 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := func(symbol string, value Value) Line { return Line{Symbol: symbol, Value: value, File: "f", Number: 7} }
-	good := []Line{line("A", "y"), line("B", "n"), line("C", "-1"), line("D", "0x1F"), line("E", `"# \"x\""`), line("F", "n")}
+	good := Config{"A": "y", "B": "n", "C": "-1", "D": "0x1F", "E": `"# \"x\""`, "F": "n"}
 	if err := Check(good, parsed); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []Line{line("A", "n"), line("B", "y"), line("C", "1"), line("E", `""`), line("F", "y"), line("M", "y")} {
-		err := Check(append(good, bad), parsed)
-		want := "f:7: " + bad.String() + " did not take effect: the kernel has " + string(parsed.Get(bad.Symbol))
+	for symbol, value := range (Config{"A": "n", "B": "y", "C": "1", "E": `""`, "F": "y", "M": "y"}) {
+		bad := maps.Clone(good)
+		bad[symbol] = value
+		err := Check(bad, parsed)
+		want := "CONFIG_" + symbol + "=" + string(value) + " did not take effect: the kernel has " + string(parsed.Get(symbol))
 		if err == nil || err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
 	}
-	err = Check([]Line{line("A", "n"), line("B", "y")}, parsed)
+	err = Check(Config{"A": "n", "B": "y"}, parsed)
 	if err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("two lines are wrong, and the error is %v", err)
 	}
@@ -144,8 +146,10 @@ func FuzzParseFragment(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q is formatted as what can't be read: %v", content, err)
 		}
-		if err := Check(merged, parsed); err != nil {
-			t.Error(err)
+		for _, line := range merged {
+			if got := parsed.Get(line.Symbol); got != line.Value {
+				t.Errorf("%s was read as %s", line, got)
+			}
 		}
 	})
 }

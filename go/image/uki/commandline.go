@@ -3,6 +3,7 @@ package uki
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -37,6 +38,20 @@ func ParseCommandLine(content []byte) (string, error) {
 		return "", fmt.Errorf("kernel command line: it has %d bytes, instead of 1 to %d", len(joined), maxCommandLine)
 	}
 	return joined, nil
+}
+
+// ReadCommandLine reads a kernel command line from files, each as ParseCommandLine
+// describes it, one after another.
+func ReadCommandLine(names ...string) (string, error) {
+	var joined []byte
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("kernel command line: %w", err)
+		}
+		joined = append(append(joined, content...), '\n')
+	}
+	return ParseCommandLine(joined)
 }
 
 // checkLine returns an error unless the text is one line of printable ASCII of at

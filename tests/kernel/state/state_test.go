@@ -3,11 +3,15 @@ package state
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"powercloud.unidatum.com/go/image/uki"
+	"powercloud.unidatum.com/tools/lint"
 )
 
 // onNode skips a test that does not run as the first program's child in a machine with
@@ -77,10 +81,26 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestCommandLine has nothing write to the kernel's command line.
+// TestCommandLine looks for the command line that is built in: kernel_test starts
+// the kernel with another one. Then it tries to change it.
 func TestCommandLine(t *testing.T) {
 	onNode(t)
+	var files []string
+	for _, name := range []string{"command_line_" + runtime.GOARCH + ".txt", "command_line.txt"} {
+		file, err := lint.Runfile("disk/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	want, err := uki.ReadCommandLine(files...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	before := read(t, "/proc/cmdline")
+	if before != want {
+		t.Errorf("the command line is %q, want %q", before, want)
+	}
 	if err := os.WriteFile("/proc/cmdline", []byte("init=/bin/sh"), 0); err == nil {
 		t.Error("/proc/cmdline could be written to")
 	}
