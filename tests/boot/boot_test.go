@@ -6,12 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/tests/chrony"
+	"powercloud.unidatum.com/tests/dnsmasq"
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/machine/variables"
+	"powercloud.unidatum.com/tests/namespace"
 )
 
 // patience is how long a machine may take altogether, on a host that is busy.
 const patience = 5 * time.Minute
+
+// TestMain has the tests run in network namespaces of their own: see TestClock.
+func TestMain(m *testing.M) { namespace.Main(m) }
 
 // node is a machine with a node's disk image and the smallest memory supported.
 func node(t *testing.T, controller machine.Controller, card machine.CardModel) machine.Config {
@@ -105,4 +111,36 @@ func TestLink(t *testing.T) {
 	m.SetLink(ctx, 0, true)
 	m.Expect(ctx, `msg=carrier interface=eth0 carrier=true`)
 	m.Expect(ctx, `msg="address by DHCP" interface=eth0 address=10\.0\.2\.15/24`)
+}
+
+// TestClock gives a node a clock that is years ahead, and a network that names a time
+// server.
+func TestClock(t *testing.T) {
+	config := node(t, machine.VirtioBlock, machine.VirtioNet)
+	servers := namespace.New(t)
+	network := machine.NewNetwork(t)
+	if err := servers.Do(func() error { return network.Tap("tap0") }); err != nil {
+		t.Fatal(err)
+	}
+	namespace.Address(t, servers, "tap0", "192.0.2.1/24")
+	namespace.Plug(t, servers, "tap0", true)
+	chrony.Start(t, servers)
+	dnsmasq.Start(t, servers, "--interface=tap0", "--bind-interfaces", "--dhcp-range=192.0.2.100,192.0.2.100,255.255.255.0,1h",
+		"--dhcp-option=option:ntp-server,192.0.2.1")
+	config.Clock = time.Date(2029, 1, 2, 3, 4, 5, 0, time.UTC)
+	config.Cards[0].Network = network
+
+	ctx := patient(t)
+	m := machine.Start(ctx, t, config)
+	m.Expect(ctx, `msg="address by DHCP" interface=eth0 address=192\.0\.2\.100/24`)
+	found := m.Expect(ctx, `msg="the clock is right" server=192\.0\.2\.1 offset=(\S+) `)
+	offset, err := time.ParseDuration(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The clock went on while the machine started.
+	late := time.Until(config.Clock)
+	if off := (offset + late).Abs(); off > patience {
+		t.Errorf("the clock was off by %v, and corrected by %v", -late, offset)
+	}
 }

@@ -90,6 +90,9 @@ func (l *commandLine) base(accelerator string) {
 	for _, folder := range []string{"usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"} {
 		l.add("-L", l.tools.path(folder))
 	}
+	if !c.Clock.IsZero() {
+		l.add("-rtc", "base="+c.Clock.UTC().Format("2006-01-02T15:04:05"))
+	}
 	if c.StopAtReset {
 		l.add("-no-reboot")
 	}
@@ -118,6 +121,9 @@ func (l *commandLine) disk(i int, disk Disk) {
 		node, onOff(disk.ReadOnly), escape(overlayFile(l.folder, i))))
 	properties := []string{"drive=" + node, "id=" + name, "serial=" + disk.Serial,
 		fmt.Sprintf("logical_block_size=%d", disk.SectorSize), fmt.Sprintf("physical_block_size=%d", disk.SectorSize)}
+	if disk.Boot > 0 {
+		properties = append(properties, fmt.Sprintf("bootindex=%d", disk.Boot))
+	}
 	controller := fmt.Sprintf("controller%d", i)
 	behind := func(adapter, bus, kind string) {
 		l.device(adapter, "id="+controller, bus)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 
 	"powercloud.unidatum.com/tests/machine/variables"
 )
@@ -88,6 +89,9 @@ type Config struct {
 	Monitor bool
 	// Port adds a second serial port, for [Machine.Port].
 	Port bool
+	// Clock is what the machine's own clock says when it is switched on, the time
+	// where it is zero.
+	Clock time.Time
 	// StopAtReset ends the machine where it would start again.
 	StopAtReset bool
 	// Arguments are added to QEMU's command line.
@@ -119,6 +123,9 @@ type Disk struct {
 	// Serial is the disk's serial number; where it is empty it is "disk0" and
 	// so on.
 	Serial string
+	// Boot is the disk's place in the order in which the firmware tries disks, from
+	// 1 on; 0 leaves it to the firmware.
+	Boot int
 	// ReadOnly has the disk refuse writes.
 	ReadOnly bool
 }

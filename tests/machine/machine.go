@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +144,22 @@ func (m *Machine) PowerOff() {
 	m.on.end()
 	<-m.followed
 	m.on = nil
+}
+
+// Move puts a disk, counted from 0, behind another controller. The machine must be
+// off.
+func (m *Machine) Move(disk int, to Controller) {
+	m.t.Helper()
+	if m.on != nil {
+		m.t.Fatalf("%s is on: its disks can't be moved", m.config.Name)
+	}
+	config := m.config
+	config.Disks = slices.Clone(config.Disks)
+	config.Disks[disk].Controller = to
+	var err error
+	if m.config, err = config.complete(); err != nil {
+		m.t.Fatalf("move a disk: %v", err)
+	}
 }
 
 // Wait waits until the machine has switched itself off.

@@ -61,16 +61,21 @@ func TestSecondBuild(t *testing.T) {
 	}
 }
 
-// TestKernels builds the kernels of nodes once more, like TestSecondBuild: the
-// roots in which they are built and they themselves are made again.
-func TestKernels(t *testing.T) {
-	files := strings.Fields(os.Getenv("KERNELS"))
-	if len(files) == 0 {
-		t.Skip("it takes as long as both kernels do: bazel test //tests/reproducible:kernels_test")
+// TestRelease builds all of a release once more, like TestSecondBuild, but takes
+// nothing at all from the disk cache and does one thing after the other: compilers'
+// roots, kernels, programs and images are made again. The kernels' configurations
+// and symbols are compared as well.
+func TestRelease(t *testing.T) {
+	release := os.Getenv("WHOLE_RELEASE")
+	if release == "" {
+		t.Skip("it takes as long as both kernels do: bazel test //tests/reproducible:release_test")
 	}
 	workspace, outputBase := anotherPlace(t)
-	build(t, workspace, outputBase, "DebianRoot|LinuxKernel", strings.Fields(os.Getenv("KERNEL_LABELS"))...)
-	for _, file := range files {
+	build(t, workspace, outputBase, ".*", "--jobs=1", "//disk:release", "//kernel:amd64", "//kernel:arm64")
+	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
+		t.Errorf("%s, built twice: %v", release, err)
+	}
+	for _, file := range strings.Fields(os.Getenv("KERNELS")) {
 		first, err := os.ReadFile(runfile(t, file))
 		if err != nil {
 			t.Fatal(err)
@@ -209,7 +214,7 @@ func same(first, second []byte) error {
 
 // build runs a Bazel of its own in the workspace. What actions with a mnemonic
 // that matches anew make isn't taken from the disk cache.
-func build(t *testing.T, workspace, outputBase, anew string, labels ...string) {
+func build(t *testing.T, workspace, outputBase, anew string, arguments ...string) {
 	t.Helper()
 	account, err := user.Current()
 	if err != nil {
@@ -225,7 +230,7 @@ func build(t *testing.T, workspace, outputBase, anew string, labels ...string) {
 	defer stop()
 	command := exec.CommandContext(ctx, "bazel", append([]string{"--batch", "--output_base=" + outputBase,
 		"build", "--modify_execution_info=" + anew + "=+no-cache",
-		"--noexperimental_run_validations", "--noshow_progress"}, labels...)...)
+		"--noexperimental_run_validations", "--noshow_progress"}, arguments...)...)
 	command.Dir = workspace
 	command.Env = []string{
 		"HOME=" + account.HomeDir, // of the caches

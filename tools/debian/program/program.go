@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"powercloud.unidatum.com/tools/lint"
 )
 
 // triplet is the name of the folders of libraries for the packages' architecture.
@@ -42,6 +44,19 @@ func Command(ctx context.Context, packages, program string, arguments ...string)
 	command := exec.CommandContext(ctx, loader, append([]string{"--inhibit-cache", "--library-path", strings.Join(libraries, ":"), path}, arguments...)...)
 	command.Env = []string{"LC_ALL=C.UTF-8"}
 	return command, nil
+}
+
+// Packages returns the folder of unpacked packages in which a program is, named as
+// Command takes it, given what $(rootpaths) says of their files. Without that, which
+// only Bazel has, ok is false.
+func Packages(files, program string) (folder string, ok bool, err error) {
+	for _, file := range strings.Fields(files) {
+		if found, ok := strings.CutSuffix(file, "/"+program); ok {
+			folder, err := lint.Runfile(found)
+			return folder, err == nil, err
+		}
+	}
+	return "", false, nil
 }
 
 // Explain returns the error of a command that failed with the last line that it

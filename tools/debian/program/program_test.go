@@ -7,21 +7,14 @@ import (
 	"testing"
 
 	"powercloud.unidatum.com/tools/debian/program"
-	"powercloud.unidatum.com/tools/lint"
 )
 
 func TestCommand(t *testing.T) {
-	packages := ""
-	for _, file := range strings.Fields(os.Getenv("XZ")) {
-		if folder, ok := strings.CutSuffix(file, "/xz-utils/usr/bin/xz"); ok {
-			found, err := lint.Runfile(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
-			packages = found
-		}
+	packages, ok, err := program.Packages(os.Getenv("XZ"), "xz-utils/usr/bin/xz")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if packages == "" {
+	if !ok {
 		t.Skip("Bazel unpacks a package for this test: bazel test //tools/debian/program:all")
 	}
 	command, err := program.Command(t.Context(), packages, "xz-utils/usr/bin/xz", "--version")

@@ -1,0 +1,203 @@
+package recovery
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"powercloud.unidatum.com/tests/machine"
+	"powercloud.unidatum.com/tools/lint"
+)
+
+// patience is how long a machine may take altogether, on a host that is busy.
+const patience = 5 * time.Minute
+
+// node is a machine with the saboteur's image, of the smallest memory supported.
+func node(t *testing.T) machine.Config {
+	t.Helper()
+	image, architecture := machine.Image(t)
+	return machine.Config{
+		Architecture: architecture,
+		MemoryMiB:    1024,
+		CPUs:         2,
+		Disks:        []machine.Disk{{Image: image}},
+		Cards:        []machine.Card{{}},
+		Random:       true,
+		Port:         true,
+	}
+}
+
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start starts a node and waits until it has an address.
+func start(ctx context.Context, t *testing.T, config machine.Config) *machine.Machine {
+	t.Helper()
+	m := machine.Start(ctx, t, config)
+	expectBanner(ctx, m)
+	return m
+}
+
+func expectBanner(ctx context.Context, m *machine.Machine) {
+	m.Expect(ctx, `pcinit begins`)
+	m.Expect(ctx, `(?m)^addresses: 10\.0\.2\.15\b`)
+	m.Expect(ctx, `This node is blank`)
+}
+
+// tell has the saboteur do something, and returns what it answers.
+func tell(t *testing.T, m *machine.Machine, format string, values ...any) string {
+	t.Helper()
+	order := fmt.Sprintf(format, values...)
+	if _, err := fmt.Fprintln(m.Port(), order); err != nil {
+		t.Fatalf("tell the saboteur to %s: %v", order, err)
+	}
+	line, err := bufio.NewReader(m.Port()).ReadString('\n')
+	if err != nil {
+		t.Fatalf("ask the saboteur to %s: %v", order, err)
+	}
+	answer, done := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "done ")
+	if !done {
+		t.Fatalf("the saboteur can't %s: %q", order, line)
+	}
+	return answer
+}
+
+// bootFolder is a folder with the node's EFI file where firmware looks for it.
+func bootFolder(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("SABOTEUR_EFI")
+	if path == "" {
+		t.Skip("only Bazel builds the image that this test starts")
+	}
+	source, err := lint.Runfile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	target := filepath.Join(folder, "EFI", "BOOT", "BOOTX64.EFI")
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(target, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// startedFrom is where the EFI file writes from which partition it was started.
+const startedFrom = "/sys/firmware/efi/efivars/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+
+// TestMoved starts one disk, with what was written to it before, behind every
+// controller. OVMF has no driver for MegaRAID and PVSCSI, whose real cards bring one
+// along: there it starts from another disk.
+func TestMoved(t *testing.T) {
+	folder := bootFolder(t)
+	config := node(t)
+	config.Disks[0].Boot = 1
+	config.Disks = append(config.Disks, machine.Disk{Folder: folder, ReadOnly: true, Boot: 2})
+	m := machine.New(patient(t), t, config)
+	first := ""
+	for i, to := range []struct {
+		controller machine.Controller
+		device     string
+		driver     bool
+	}{
+		{machine.VirtioBlock, "/dev/vd", true},
+		{machine.VirtioSCSI, "/dev/sd", true},
+		{machine.NVMe, "/dev/nvme", true},
+		{machine.AHCI, "/dev/sd", true},
+		{machine.MegaSAS, "/dev/sd", false},
+		{machine.PVSCSI, "/dev/sd", false},
+	} {
+		ctx := patient(t)
+		m.Move(0, to.controller)
+		m.PowerOn(ctx)
+		expectBanner(ctx, m)
+		from := tell(t, m, "read %s", startedFrom)
+		if i == 0 {
+			first = from
+		}
+		if (from == first) != to.driver {
+			t.Errorf("behind %s it started from %s, and at first from %s", to.controller, from, first)
+		}
+		device, number, _ := strings.Cut(tell(t, m, "count"), " ")
+		if !strings.HasPrefix(device, to.device) || number != strconv.Itoa(i+1) {
+			t.Errorf("behind %s it counted %s on %s, want %d on %s...", to.controller, number, device, i+1, to.device)
+		}
+		m.PowerOff()
+	}
+}
+
+// TestPcdKilled has pcd killed, and come back.
+func TestPcdKilled(t *testing.T) {
+	ctx := patient(t)
+	m := start(ctx, t, node(t))
+	for range 2 {
+		tell(t, m, "signal pcd %d", unix.SIGKILL)
+		m.Expect(ctx, `pcd was killed by .* will be started again`)
+		m.Expect(ctx, `pcd is ready`)
+		m.Expect(ctx, `This node is blank`)
+	}
+	if words := tell(t, m, "read /proc/1/comm"); words != `"init\n"` {
+		t.Errorf("PID 1 is %s", words)
+	}
+}
+
+// TestPcdFrozen has pcd stand still: it is found out, killed and started again.
+func TestPcdFrozen(t *testing.T) {
+	ctx := patient(t)
+	m := start(ctx, t, node(t))
+	tell(t, m, "signal pcd %d", unix.SIGSTOP)
+	m.Expect(ctx, `pcd is frozen and will be killed`)
+	m.Expect(ctx, `will be started again`)
+	m.Expect(ctx, `pcd is ready`)
+	m.Expect(ctx, `This node is blank`)
+}
+
+// TestPcinitCrashes has PID 1's runtime crash: the kernel panics and the machine
+// starts again, which then tells of the crash.
+func TestPcinitCrashes(t *testing.T) {
+	ctx := patient(t)
+	m := start(ctx, t, node(t))
+	if _, err := fmt.Fprintln(m.Port(), "signal 1", strconv.Itoa(int(unix.SIGABRT))); err != nil {
+		t.Fatal(err)
+	}
+	m.Expect(ctx, `SIGABRT: abort`)
+	m.Expect(ctx, `Kernel panic - not syncing: Attempted to kill init!`)
+	m.WaitReset(ctx)
+	m.Expect(ctx, `pcinit begins`)
+	m.Expect(ctx, `an earlier boot ended badly`)
+	expectBanner(ctx, m)
+	if words := tell(t, m, "read /run/powercloud/last-panic.log"); !strings.Contains(words, "SIGABRT: abort") {
+		t.Errorf("the last panic was kept as %s", words)
+	}
+}
+
+// TestReboot has PID 1 asked to reboot.
+func TestReboot(t *testing.T) {
+	ctx := patient(t)
+	m := start(ctx, t, node(t))
+	if _, err := fmt.Fprintln(m.Port(), "signal 1", strconv.Itoa(int(unix.SIGTERM))); err != nil {
+		t.Fatal(err)
+	}
+	m.Expect(ctx, `the machine's run ends`)
+	m.Expect(ctx, `good-bye`)
+	m.WaitReset(ctx)
+	expectBanner(ctx, m)
+}
