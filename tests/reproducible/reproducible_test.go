@@ -62,7 +62,7 @@ func TestSecondBuild(t *testing.T) {
 }
 
 // TestRelease builds all of a release once more, like TestSecondBuild, but takes
-// nothing at all from the disk cache and does one thing after the other: compilers'
+// nothing at all from the disk cache and does three things at a time: compilers'
 // roots, kernels, programs and images are made again. The kernels' configurations
 // and symbols are compared as well.
 func TestRelease(t *testing.T) {
@@ -71,7 +71,7 @@ func TestRelease(t *testing.T) {
 		t.Skip("it takes as long as both kernels do: bazel test //tests/reproducible:release_test")
 	}
 	workspace, outputBase := anotherPlace(t)
-	build(t, workspace, outputBase, ".*", "--jobs=1", "//disk:release", "//kernel:amd64", "//kernel:arm64")
+	build(t, workspace, outputBase, ".*", "--jobs=3", "//disk:release", "//kernel:amd64", "//kernel:arm64")
 	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
