@@ -4,15 +4,14 @@
 package dnsmasq
 
 import (
-	"bytes"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"powercloud.unidatum.com/tests/namespace"
+	"powercloud.unidatum.com/tests/output"
 	"powercloud.unidatum.com/tools/lint"
 )
 
@@ -50,19 +49,7 @@ func command(t testing.TB) []string {
 // Server is a dnsmasq that runs.
 type Server struct {
 	cmd *exec.Cmd
-	log output
-}
-
-// output is what dnsmasq has said, for several goroutines.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
+	log output.Text
 }
 
 // Start runs a dnsmasq in a namespace for the test's time, with arguments beside
@@ -100,8 +87,4 @@ func (s *Server) Stop(t testing.TB) {
 }
 
 // Log returns what dnsmasq has said so far.
-func (s *Server) Log() string {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.text.String()
-}
+func (s *Server) Log() string { return s.log.String() }
