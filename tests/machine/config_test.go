@@ -75,10 +75,7 @@ func TestAcceleratorChosen(t *testing.T) {
 
 // TestAcceleratorIsFoundOut finds it out twice; the second time nothing runs.
 func TestAcceleratorIsFoundOut(t *testing.T) {
-	found, err := findTools()
-	if err != nil {
-		t.Skip(err)
-	}
+	found := needTools(t)
 	cache := t.TempDir()
 	folders := []string{"/nonexistent", cache}
 	first, err := findOut(t.Context(), found, folders)

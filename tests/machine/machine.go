@@ -3,7 +3,6 @@ package machine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -45,21 +44,15 @@ func Start(ctx context.Context, t testing.TB, config Config) *Machine {
 // New makes a machine that is off.
 func New(ctx context.Context, t testing.TB, config Config) *Machine {
 	t.Helper()
-	found, err := findTools()
-	if errors.Is(err, errNoTools) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &Machine{t: t, tools: found, folder: folder(t, config.Name)}
+	m := &Machine{t: t, tools: needTools(t), folder: folder(t, config.Name)}
+	var err error
 	if m.config, err = config.complete(); err != nil {
 		t.Fatalf("make a machine: %v", err)
 	}
-	if m.accelerator, err = accelerator(ctx, m.config, found); err != nil {
+	if m.accelerator, err = accelerator(ctx, m.config, m.tools); err != nil {
 		t.Fatal(err)
 	}
-	if err := prepare(m.config, found, m.folder); err != nil {
+	if err := prepare(m.config, m.tools, m.folder); err != nil {
 		t.Fatalf("make the machine %s: %v", m.config.Name, err)
 	}
 	m.console = newConsole(m.config.Name, m.consoleCopies())

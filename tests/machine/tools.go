@@ -43,6 +43,19 @@ func findTools() (tools, error) {
 	return tools(folder), nil
 }
 
+// needTools is findTools for a test, which is skipped where there is no such folder.
+func needTools(t testing.TB) tools {
+	t.Helper()
+	found, err := findTools()
+	if errors.Is(err, errNoTools) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func (t tools) path(name string) string { return filepath.Join(string(t), filepath.FromSlash(name)) }
 
 // command prepares a program of the folder, with the loader and the libraries
@@ -63,14 +76,7 @@ func (t tools) command(program string, arguments ...string) *exec.Cmd {
 // is skipped.
 func Run(t testing.TB, program string, arguments ...string) {
 	t.Helper()
-	found, err := findTools()
-	if errors.Is(err, errNoTools) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := found.command(program, arguments...).CombinedOutput(); err != nil {
+	if out, err := needTools(t).command(program, arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", program, err, out)
 	}
 }

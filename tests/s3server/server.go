@@ -2,7 +2,6 @@
 package s3server
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,13 +12,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"powercloud.unidatum.com/tests/output"
 )
 
 // Region is the region that the server takes signatures for.
 const Region = "us-east-1"
+
+// maxOutput is how much of what the server prints is kept, in bytes, for when it
+// fails.
+const maxOutput = 64 << 10
 
 // Server is a running S3 server with one access key.
 type Server struct {
@@ -31,7 +35,7 @@ type Server struct {
 	KeyID, Secret string
 
 	cmd    *exec.Cmd
-	output *output
+	output *output.Text
 	exited chan struct{}
 	err    error // of the process, once it has exited
 }
@@ -96,7 +100,7 @@ func (s *Server) start(program, metadata string) error {
 	// server then, and not another that was quicker.
 	health := "/health-" + rand.Text()
 	s.Endpoint = "http://" + address
-	s.output, s.exited = &output{}, make(chan struct{})
+	s.output, s.exited = &output.Text{Most: maxOutput}, make(chan struct{})
 	s.cmd = exec.Command(program, "--port", address, "--region", Region, "--health", health, "--quiet", "--keep-alive",
 		"posix", "--sidecar", metadata, s.Dir)
 	s.cmd.Env = []string{"HOME=" + metadata, "ROOT_ACCESS_KEY_ID=" + s.KeyID, "ROOT_SECRET_ACCESS_KEY=" + s.Secret}
@@ -199,26 +203,4 @@ func (s *Server) Getenv(name string) string {
 		}
 	}
 	return ""
-}
-
-// output keeps what the server prints, for when it fails.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	const most = 64 << 10
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.text.Len() < most {
-		o.text.Write(p)
-	}
-	return len(p), nil
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }

@@ -3,15 +3,14 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"os/exec"
 	"path"
-	"sync"
 	"syscall"
 	"testing"
 
 	"powercloud.unidatum.com/tests/namespace"
+	"powercloud.unidatum.com/tests/output"
 	"powercloud.unidatum.com/tools/debian/program"
 )
 
@@ -19,19 +18,7 @@ import (
 type Server struct {
 	name string
 	cmd  *exec.Cmd
-	log  output
-}
-
-// output is what a server has said, for several goroutines.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
+	log  output.Text
 }
 
 // Start runs a server in a namespace for the test's time. Files is what $(rootpaths)
@@ -79,8 +66,4 @@ func (s *Server) Stop(t testing.TB) {
 }
 
 // Log returns what it has said so far.
-func (s *Server) Log() string {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.text.String()
-}
+func (s *Server) Log() string { return s.log.String() }

@@ -16,6 +16,7 @@ import (
 	"powercloud.unidatum.com/go/image/rootfs"
 	"powercloud.unidatum.com/go/image/secureboot"
 	"powercloud.unidatum.com/go/image/uki"
+	"powercloud.unidatum.com/tools/filecopy"
 )
 
 // makeInitramfs writes the compressed archive of what a list says.
@@ -129,29 +130,9 @@ func makeRelease(_ context.Context, arguments []string) error {
 		if err != nil {
 			return err
 		}
-		if err := copyFile(filepath.Join(o.get("output"), name), file); err != nil {
+		if err := filecopy.Copy(filepath.Join(o.get("output"), name), file, 0o200); err != nil {
 			return err
 		}
 	}
 	return release.WriteSums(o.get("output"))
-}
-
-// copyFile copies a file with its right to be executed to one that isn't there yet.
-func copyFile(to, from string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|0o200)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	_, err = io.Copy(out, in)
-	return err
 }

@@ -44,10 +44,11 @@ func (l *Location) supersedeOnce(ctx context.Context, name blob.Name, limit int6
 	}
 	defer release()
 	found := t.candidates()
-	for _, v := range found {
-		if stays == nil {
-			break
-		}
+	var rivals []*version // Each may be to stay.
+	if stays != nil {
+		rivals = found
+	}
+	for _, v := range rivals {
 		there, err := l.content(ctx, t, v, limit)
 		if !blob.Answered(err) || errors.Is(err, blob.ErrTooLarge) {
 			return err

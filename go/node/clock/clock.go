@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -87,6 +88,9 @@ type Keeper struct {
 	// pending are the large offsets that rounds in a row have found.
 	pending []time.Duration
 	rounds  int
+	// told is the reason, as gist returns it, that the log has for the time not
+	// being known.
+	told string
 }
 
 // New returns a Keeper that hasn't begun.
@@ -128,7 +132,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		var wait time.Duration
 		switch {
 		case err != nil && !k.isSynced():
-			k.config.Log.Info("the time isn't known yet", "wait", pause, "error", err)
+			k.tellUnknown(err)
 			wait, pause = pause, min(2*pause, longestPause)
 		case err != nil:
 			k.config.Log.Warn("the clock wasn't checked", "error", err)
@@ -148,6 +152,26 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-k.config.After(wait):
 		}
 	}
+}
+
+// tellUnknown says that the time isn't known, and why, unless that was said of the
+// round before: while the network comes up there are several a second.
+func (k *Keeper) tellUnknown(err error) {
+	if reason := gist(err); reason != k.told {
+		k.told = reason
+		k.config.Log.Info("the time isn't known yet", "error", err)
+	}
+}
+
+// gist returns what an error says without what may differ from one try to the next:
+// ports, addresses, and how many more there are.
+func gist(err error) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdef", r) {
+			return -1
+		}
+		return r
+	}, err.Error())
 }
 
 // poll is the pause until the next round once the time is known.

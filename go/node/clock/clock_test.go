@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"powercloud.unidatum.com/tests/output"
 )
 
 var build = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -163,6 +166,47 @@ func answerNTP(request []byte, now time.Time, change func([]byte)) []byte {
 		change(b)
 	}
 	return b
+}
+
+// TestUnknownTimeIsToldOnce: once for each reason, however often the network changes.
+func TestUnknownTimeIsToldOnce(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	changed := make(chan struct{})
+	close(changed)
+	var log output.Text
+	round := 0
+	k := New(Config{
+		Clock: &fake{time: build}, Build: build, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Servers: func() ([]string, <-chan struct{}) {
+			round++
+			return []string{"named"}, changed
+		},
+		Query: func(_ context.Context, server string) (Measurement, error) {
+			switch {
+			case round <= 5:
+				return Measurement{}, errors.New("connect: network is unreachable")
+			case round <= 10:
+				return Measurement{}, fmt.Errorf("read udp 192.0.2.1:%d->[2001:db8::%x]:123: i/o timeout", 40000+round, round)
+			case round <= 15:
+				return Measurement{}, errors.New("connect: network is unreachable")
+			}
+			return Measurement{server, 0, time.Millisecond}, nil
+		},
+		After: func(time.Duration) <-chan time.Time {
+			if round > 15 {
+				stop()
+			}
+			return nil
+		},
+	})
+	if err := k.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run returned %v", err)
+	}
+	want := []string{"network is unreachable", "i/o timeout", "network is unreachable", "the clock is right"}
+	lines := slices.Collect(strings.Lines(log.String()))
+	if !slices.EqualFunc(lines, want, strings.Contains) {
+		t.Errorf("the log has\n%s", log.String())
+	}
 }
 
 func TestNTP(t *testing.T) {

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"powercloud.unidatum.com/go/sys/link"
 	"powercloud.unidatum.com/tests/dnsmasq"
 	"powercloud.unidatum.com/tests/namespace"
+	"powercloud.unidatum.com/tests/output"
 )
 
 func TestMain(m *testing.M) { namespace.Main(m) }
@@ -44,24 +43,6 @@ func TestBuildTime(t *testing.T) {
 			t.Errorf("%q was built on %s, want %s", version, got, want)
 		}
 	}
-}
-
-// screen keeps what was written to it.
-type screen struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 // still is a clock that isn't moved.
@@ -92,7 +73,7 @@ func TestNodeOnANetwork(t *testing.T) {
 	dnsmasq.Start(t, far, "--interface=srv0", "--bind-interfaces", "--dhcp-range=192.0.2.100,192.0.2.100,255.255.255.0,1h",
 		"--dhcp-option=option:ntp-server,192.0.2.1")
 	pid1, pcd := connection(t)
-	console := &screen{}
+	console := &output.Text{}
 	asked := make(chan string, 10)
 	ended := make(chan error)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))

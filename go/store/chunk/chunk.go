@@ -89,13 +89,17 @@ func NewSealer(root *keys.Root) (*Sealer, error) {
 
 // Identify returns the first generation of a chunk with the given plaintext.
 func (s *Sealer) Identify(plaintext []byte) Ref {
+	return Ref{ID: s.id(plaintext), Sum: crc32.Checksum(plaintext, castagnoli)}
+}
+
+// id returns the ID of the chunk with the given plaintext.
+func (s *Sealer) id(plaintext []byte) (id ID) {
 	mac := s.ids.Get().(hash.Hash)
 	defer s.ids.Put(mac)
 	mac.Reset()
 	mac.Write(plaintext)
-	ref := Ref{Sum: crc32.Checksum(plaintext, castagnoli)}
-	mac.Sum(ref.ID[:0])
-	return ref
+	mac.Sum(id[:0])
+	return id
 }
 
 // readPiece is how much Read reads before it hashes: little enough to be still in
@@ -178,7 +182,7 @@ func (s *Sealer) undamaged(ref Ref, plaintext []byte) bool {
 	if crc32.Checksum(plaintext, castagnoli) == ref.Sum {
 		return true
 	}
-	id := s.Identify(plaintext).ID
+	id := s.id(plaintext)
 	return subtle.ConstantTimeCompare(id[:], ref.ID[:]) == 1
 }
 

@@ -161,6 +161,10 @@ func (c *collection) take(ctx context.Context) (*survey.Survey, error) {
 			return nil, fmt.Errorf("store: gc needs every manifest, and %s has %d corrupt; run 'pcctl repair' first",
 				locations[i], counts.Corrupt)
 		}
+		if counts.Newer > 0 {
+			return nil, fmt.Errorf("store: gc needs every manifest, and %s has %d that were written by a newer pcctl; use that one",
+				locations[i], counts.Newer)
+		}
 	}
 	// A version that nobody shows needs chunks that look unused.
 	if err := c.surveyor.Marks.Err(); err != nil {

@@ -29,14 +29,19 @@ func (c *collection) keepOlder(ctx context.Context, found *survey.Survey) error 
 // keepAt is keepOlder for one manifest at one location.
 func (c *collection) keepAt(ctx context.Context, found *survey.Survey, location blob.Location, name blob.Name) error {
 	var older *manifest.Manifest
+	var newer error
 	_, err := blob.GetAccepted(ctx, location, name, nil, manifest.MaxBlob, func(data []byte) (err error) {
 		older, err = c.surveyor.Manifests.Open(name, data)
+		if errors.Is(err, manifest.ErrNewer) {
+			newer = err // One that is older must not stand in for it.
+			return nil
+		}
 		return err
 	})
 	if errors.Is(err, blob.ErrNotFound) {
 		return nil
 	}
-	if err != nil {
+	if err := errors.Join(err, newer); err != nil {
 		return err
 	}
 	for i, ref := range older.Chunks {

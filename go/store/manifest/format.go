@@ -21,6 +21,9 @@ import (
 // nonce prefix || i || 1 if it is the last, else 0; so segments can't be
 // dropped, repeated, swapped, or taken from another manifest.
 const (
+	//
+	// Its last byte is the version, a digit. Later versions keep the others, and
+	// MaxBlob.
 	magic = "PCmanif2"
 	// magicUnsummed begins a manifest of version 1, whose entries have no sums. It is
 	// only read.
@@ -79,31 +82,28 @@ func (s *Sealer) Seal(m *Manifest, random io.Reader) ([]byte, error) {
 }
 
 // Open authenticates a blob that was read under the given name and returns the
-// manifest in it. Any fault is ErrCorrupt.
+// manifest in it. Any fault is ErrCorrupt, but for ErrNewer.
 func (s *Sealer) Open(name blob.Name, sealed []byte) (*Manifest, error) {
 	if len(sealed) < startSize || len(sealed) > MaxBlob {
 		return nil, ErrCorrupt
 	}
+	start := sealed[:startSize]
 	var entry int
-	switch string(sealed[:len(magic)]) {
+	switch string(start[:len(magic)]) {
 	case magic:
 		entry = entrySize
 	case magicUnsummed:
 		entry = entrySizeUnsummed
 	default:
+		if s.isNewer(name, sealed) {
+			return nil, ErrNewer
+		}
 		return nil, ErrCorrupt
 	}
-	prefix := sealed[len(magic) : len(magic)+prefixSize]
-	headSize := binary.BigEndian.Uint32(sealed[len(magic)+prefixSize:])
-	rest := sealed[startSize:]
-	if headSize > maxHead+chacha20poly1305.Overhead || int(headSize) > len(rest) {
-		return nil, ErrCorrupt
-	}
-	associated := associatedData(name, sealed[:startSize])
-	last := int(headSize) == len(rest)
-	head, err := s.aead.Open(nil, nonce(prefix, 0, last), rest[:headSize], associated)
+	associated := associatedData(name, start)
+	head, lists, err := s.openHead(sealed, associated)
 	if err != nil {
-		return nil, ErrCorrupt
+		return nil, err
 	}
 	m, count, err := parseHead(head)
 	if err != nil {
@@ -113,13 +113,44 @@ func (s *Sealer) Open(name blob.Name, sealed []byte) (*Manifest, error) {
 	if subtle.ConstantTimeCompare(expected.ID[:], name.ID[:]) != 1 {
 		return nil, ErrCorrupt
 	}
-	if err := s.openLists(m, count, entry, rest[headSize:], prefix, associated); err != nil {
+	if err := s.openLists(m, count, entry, lists, noncePrefix(start), associated); err != nil {
 		return nil, err
 	}
 	if m.validate() != nil {
 		return nil, ErrCorrupt
 	}
 	return m, nil
+}
+
+// isNewer reports whether a blob that begins as no known version is of a later
+// one. If only the version was altered, the tag of the head, which covers it,
+// still fits a known version: then the blob is a damaged one of that.
+func (s *Sealer) isNewer(name blob.Name, sealed []byte) bool {
+	const last = len(magic) - 1
+	if version := sealed[last]; string(sealed[:last]) != magic[:last] || version <= magic[last] || version > '9' {
+		return false
+	}
+	for _, known := range []string{magic, magicUnsummed} {
+		start := append([]byte(known), sealed[len(known):startSize]...)
+		if _, _, err := s.openHead(sealed, associatedData(name, start)); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// openHead returns the plaintext of a manifest's head and the sealed lists.
+func (s *Sealer) openHead(sealed, associated []byte) (head, lists []byte, err error) {
+	size := binary.BigEndian.Uint32(sealed[len(magic)+prefixSize:])
+	rest := sealed[startSize:]
+	if size > maxHead+chacha20poly1305.Overhead || int(size) > len(rest) {
+		return nil, nil, ErrCorrupt
+	}
+	head, err = s.aead.Open(nil, nonce(noncePrefix(sealed), 0, int(size) == len(rest)), rest[:size], associated)
+	if err != nil {
+		return nil, nil, ErrCorrupt
+	}
+	return head, rest[size:], nil
 }
 
 // openLists reads the list segments of a manifest with count chunks, whose entries have
@@ -227,6 +258,9 @@ func appendParsedRefs(refs []chunk.Ref, b []byte, entry int) []chunk.Ref {
 func segmentCount(chunks int) int {
 	return 1 + (chunks+listLength-1)/listLength
 }
+
+// noncePrefix returns the nonce prefix of a manifest, sealed or its start.
+func noncePrefix(sealed []byte) []byte { return sealed[len(magic) : len(magic)+prefixSize] }
 
 // nonce returns the nonce of a segment.
 func nonce(prefix []byte, index int, last bool) []byte {

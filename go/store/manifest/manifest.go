@@ -35,6 +35,12 @@ const MaxBlob = 256 << 20
 // under its name: it was altered, cut short, or belongs to another name.
 var ErrCorrupt = errors.New("manifest is corrupt")
 
+// ErrNewer means that a blob claims to be a manifest of a later version of the
+// format. Nothing of it can be checked: a location may have made it up. But it
+// may be the newest version of its object, so it is neither replaced nor deleted,
+// and neither is what it may need.
+var ErrNewer = errors.New("manifest was written by a newer pcctl")
+
 // Version orders the versions of one object: the later time wins, and of two
 // with the same time the one with the larger tie-breaker.
 type Version struct {

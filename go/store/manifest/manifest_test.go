@@ -2,6 +2,7 @@ package manifest_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"os"
@@ -95,6 +96,56 @@ func TestEveryAlteredByteIsCorrupt(t *testing.T) {
 	}
 	if _, err := s.Open(name, append(bytes.Clone(sealed), 0)); !errors.Is(err, manifest.ErrCorrupt) {
 		t.Errorf("a byte more: error %v, want ErrCorrupt", err)
+	}
+}
+
+// TestLaterVersion tells a manifest of a later version of the format from a damaged
+// one, of which only the version's byte may be what was damaged.
+func TestLaterVersion(t *testing.T) {
+	const version = 7
+	s := newSealer(t)
+	m := example(2)
+	name, sealed := s.BlobName(m.Name), mustSeal(t, s, m)
+	later := bytes.Clone(sealed)
+	later[version+1] ^= 1
+	for digit := range 256 {
+		for _, b := range [][]byte{sealed, later} {
+			b := bytes.Clone(b)
+			b[version] = byte(digit)
+			want := manifest.ErrCorrupt
+			switch {
+			case digit == '2' && bytes.Equal(b, sealed):
+				want = nil
+			case digit > '2' && digit <= '9' && b[version+1] == later[version+1]:
+				want = manifest.ErrNewer
+			}
+			if _, err := s.Open(name, b); !errors.Is(err, want) {
+				t.Errorf("version %q: error %v, want %v", b[version], err, want)
+			}
+		}
+	}
+	later[version] = '3'
+	later[0] ^= 1
+	if _, err := s.Open(name, later); !errors.Is(err, manifest.ErrCorrupt) {
+		t.Errorf("another magic: error %v, want ErrCorrupt", err)
+	}
+	// A head of any size is none of a known version.
+	for _, size := range []uint32{0, 1, 1 << 20, 1<<32 - 1} {
+		b := append([]byte("PCmanif9"), make([]byte, 100)...)
+		binary.BigEndian.PutUint32(b[24:], size)
+		if _, err := s.Open(name, b); !errors.Is(err, manifest.ErrNewer) {
+			t.Errorf("a head of %d bytes: error %v, want ErrNewer", size, err)
+		}
+	}
+}
+
+// TestVersionOneWithADamagedVersion is of a manifest that is only read any more.
+func TestVersionOneWithADamagedVersion(t *testing.T) {
+	s := newSealer(t)
+	_, sealed := golden(t, "testdata/manifest-v1.hex")
+	sealed[7] = '3'
+	if _, err := s.Open(s.BlobName(example(3).Name), sealed); !errors.Is(err, manifest.ErrCorrupt) {
+		t.Errorf("error %v, want ErrCorrupt", err)
 	}
 }
 
@@ -224,6 +275,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(mustSeal(f, s, &manifest.Manifest{Name: m.Name, Deleted: true}))
 	_, unsummed := golden(f, "testdata/manifest-v1.hex")
 	f.Add(unsummed)
+	f.Add(append([]byte("PCmanif3"), unsummed[8:]...))
 	f.Fuzz(func(t *testing.T, sealed []byte) {
 		opened, err := s.Open(s.BlobName(m.Name), sealed)
 		if err == nil && opened.Name != m.Name {

@@ -60,7 +60,7 @@ func (f *Finder) Visit(ctx context.Context, name blob.Name, use func(Result)) {
 	found := finding{sealer: f.sealer, name: name}
 	var larger, late []int
 	replies, opened := quorum.GetOpened(ctx, f.set, name, smallManifest, func(data []byte) (*manifest.Manifest, error) {
-		return f.sealer.Open(name, data)
+		return found.open(data)
 	})
 	for i, reply := range replies {
 		found.copies = append(found.copies, Copy{Location: reply.Location})
@@ -145,7 +145,7 @@ func (f *finding) readUpTo(ctx context.Context, locations []int, limit int64) []
 	for _, i := range locations {
 		var opened *manifest.Manifest
 		data, err := blob.GetAccepted(ctx, f.copies[i].Location, f.name, spare, limit, func(data []byte) (err error) {
-			opened, err = f.sealer.Open(f.name, data)
+			opened, err = f.open(data)
 			return err
 		})
 		if errors.Is(err, blob.ErrTooLarge) {
@@ -157,8 +157,19 @@ func (f *finding) readUpTo(ctx context.Context, locations []int, limit int64) []
 	return larger
 }
 
-// answered enters the answer of the location with index i: a manifest and its
-// sealed form, or an error. It returns the memory of a copy that is not needed any
+// open opens a copy. It takes one of a later version of the format too, and
+// returns nil for it: a location that has several versions must not offer an older
+// one in its place.
+func (f *finding) open(data []byte) (*manifest.Manifest, error) {
+	m, err := f.sealer.Open(f.name, data)
+	if errors.Is(err, manifest.ErrNewer) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// answered enters the answer of the location with index i: what open made of a
+// copy and its sealed form, or an error. It returns the memory of a copy that is not needed any
 // more.
 func (f *finding) answered(i int, m *manifest.Manifest, data []byte, err error) []byte {
 	found := &f.copies[i]
@@ -173,6 +184,9 @@ func (f *finding) answered(i int, m *manifest.Manifest, data []byte, err error) 
 	case err != nil:
 		found.State, found.Err = Unreachable, err
 		return nil
+	case m == nil:
+		found.State, found.Err = Newer, manifest.ErrNewer
+		return data
 	}
 	found.State, found.Version = Current, m.Version
 	if f.newest != nil && m.Version.Compare(f.newest.Version) <= 0 {

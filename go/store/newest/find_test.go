@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/blobtest"
+	"powercloud.unidatum.com/go/blob/ec"
 	"powercloud.unidatum.com/go/blob/pace"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys/keystest"
@@ -64,6 +67,41 @@ func (s serving) Get(_ context.Context, _ blob.Name, buf []byte, limit int64) ([
 		return nil, blob.ErrTooLarge
 	}
 	return append(buf[:0], s.data...), s.err
+}
+
+// later returns a manifest of a later version of the format.
+func later(t *testing.T, sealer *manifest.Sealer, chunks int) []byte {
+	t.Helper()
+	data := sealed(t, sealer, 9, chunks)
+	data[7] = '9'
+	data[8] ^= 1
+	return data
+}
+
+// TestLaterFormatIsNoVersionFound: a copy that can't be read for that is told from
+// a corrupt one, whatever its size.
+func TestLaterFormatIsNoVersionFound(t *testing.T) {
+	sealer := newSealer(t)
+	for _, chunks := range []int{1, 8000} {
+		served := []blob.Location{
+			serving{data: later(t, sealer, chunks)}, serving{data: sealed(t, sealer, 1, 1)},
+			serving{data: sealed(t, sealer, 2, 1)}, serving{err: blob.ErrNotFound},
+		}
+		want := []newest.State{newest.Newer, newest.Stale, newest.Current, newest.Missing}
+		result := finder(t, sealer, served...).Find(t.Context(), sealer.BlobName(object))
+		for i, c := range result.Copies {
+			if c.State != want[i] || (c.State == newest.Newer) != errors.Is(c.Err, manifest.ErrNewer) {
+				t.Errorf("%d chunks: location %d is in state %d (%v), want %d", chunks, i, c.State, c.Err, want[i])
+			}
+		}
+		if result.Manifest == nil || result.Manifest.Version.Time != 2 || !result.Newer() || len(result.Unread()) != 1 || result.Behind() != 2 {
+			t.Errorf("%d chunks: found %+v", chunks, result)
+		}
+		alone := finder(t, sealer, served[0], served[3]).Find(t.Context(), sealer.BlobName(object))
+		if err := alone.Err(); alone.Manifest != nil || err == nil || !strings.Contains(err.Error(), "written by a newer pcctl") {
+			t.Errorf("%d chunks: found %+v, %v", chunks, alone, err)
+		}
+	}
 }
 
 func TestLargeManifestsAreComparedWithSmallOnes(t *testing.T) {
@@ -233,6 +271,60 @@ func TestLargeManifestsAreHedged(t *testing.T) {
 			set.Close(context.Background())
 		})
 	}
+}
+
+// TestUpdateSparesLaterFormat: what can't be compared isn't replaced.
+func TestUpdateSparesLaterFormat(t *testing.T) {
+	sealer := newSealer(t)
+	name := sealer.BlobName(object)
+	for _, chunks := range []int{1, 8000} {
+		for title, location := range map[string]blob.Location{
+			"a location":           blobtest.NewMemory("./a"),
+			"an erasure-coded one": coded(t),
+		} {
+			there := later(t, sealer, chunks)
+			if err := location.Put(t.Context(), name, there); err != nil {
+				t.Fatal(err)
+			}
+			mine := sealed(t, sealer, 2, 1)
+			kept, err := finder(t, sealer, location).Update(t.Context(), location, manifest.Version{Time: 2}, name, mine, false)
+			if !errors.Is(err, manifest.ErrNewer) || kept != (manifest.Version{}) {
+				t.Errorf("%s, %d chunks: version %d was kept, %v", title, chunks, kept.Time, err)
+			}
+			if got, err := location.Get(t.Context(), name, nil, manifest.MaxBlob); err != nil || !bytes.Equal(got, there) {
+				t.Errorf("%s, %d chunks: %d bytes are there, %v, want %d", title, chunks, len(got), err, len(there))
+			}
+		}
+	}
+}
+
+// TestOlderFormatDoesntStandInForALaterOne: an erasure-coded location keeps the
+// version before until a flush.
+func TestOlderFormatDoesntStandInForALaterOne(t *testing.T) {
+	sealer := newSealer(t)
+	name, location := sealer.BlobName(object), coded(t)
+	for _, data := range [][]byte{sealed(t, sealer, 1, 1), later(t, sealer, 1)} {
+		if err := location.Put(t.Context(), name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if result := finder(t, sealer, location).Find(t.Context(), name); result.Manifest != nil || !result.Newer() {
+		t.Errorf("found %+v", result)
+	}
+}
+
+// coded returns an erasure-coded location.
+func coded(t *testing.T) blob.Location {
+	t.Helper()
+	var parts []blob.Location
+	for i := range 3 {
+		parts = append(parts, blobtest.NewMemory(fmt.Sprintf("./%d", i)))
+	}
+	location, err := ec.New("ec", 2, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return location
 }
 
 // TestUpdate stores versions over newer and older ones, of every size.

@@ -5,6 +5,7 @@ package newest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"powercloud.unidatum.com/go/blob"
@@ -28,6 +29,9 @@ const (
 	Stale
 	// Corrupt is a copy that fails authentication.
 	Corrupt
+	// Newer is a copy that claims to be of a version of the format that this
+	// program can't read: of which version of the object isn't known.
+	Newer
 	// Unreachable is a location that could not tell.
 	Unreachable
 )
@@ -36,7 +40,7 @@ const (
 type Copy struct {
 	Location blob.Location
 	State    State
-	// Err says why, for Unreachable and Corrupt.
+	// Err says why, for Unreachable, Newer and Corrupt.
 	Err error
 	// Version is the copy's version, for Current and Stale.
 	Version manifest.Version
@@ -79,12 +83,18 @@ func (r Result) Live() bool {
 	return r.Manifest != nil && !r.Manifest.Deleted
 }
 
+// Newer reports whether some location has a copy that this program can't read,
+// of a later version of the format. It may be newer than Manifest.
+func (r Result) Newer() bool {
+	return slices.ContainsFunc(r.Copies, func(c Copy) bool { return c.State == Newer })
+}
+
 // Unread returns the locations that didn't tell which version they have: those
-// that could not be reached, and those whose copy fails authentication.
+// that could not be reached, and those whose copy can't be read.
 func (r Result) Unread() []quorum.Failure {
 	var unread []quorum.Failure
 	for _, c := range r.Copies {
-		if c.State == Unreachable || c.State == Corrupt {
+		if c.State == Unreachable || c.State == Newer || c.State == Corrupt {
 			unread = append(unread, quorum.Failure{Location: c.Location, Err: c.Err})
 		}
 	}

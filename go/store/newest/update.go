@@ -13,7 +13,8 @@ func (r Result) Absent(i int) bool { return i < len(r.Copies) && r.Copies[i].Sta
 
 // Update stores a version of an object's manifest, of which sealed is the blob, at a
 // location that doesn't have it or a newer one. kept is the version that the location has
-// instead, or zero when it was stored. Whoever else writes the object at the same time,
+// instead, or zero when it was stored. What may be newer for all that is known, of a later
+// version of the format, stays as well; the error is then manifest.ErrNewer. Whoever else writes the object at the same time,
 // nothing newer is replaced, unless the location is no blob.Amender or blob.Superseder:
 // it may replace what came at the last moment. absent says that the location was just seen
 // to have none.
@@ -23,8 +24,12 @@ func (f *Finder) Update(ctx context.Context, location blob.Location, version man
 			return kept, err
 		}
 	}
+	unread := false
 	stays := func(data []byte) bool {
 		there, err := f.sealer.Open(name, data)
+		if unread = errors.Is(err, manifest.ErrNewer); unread {
+			return true
+		}
 		if err != nil || there.Version.Compare(version) < 0 {
 			return false
 		}
@@ -34,6 +39,9 @@ func (f *Finder) Update(ctx context.Context, location blob.Location, version man
 	err = blob.Supersede(ctx, location, name, smallManifest, sealed, stays)
 	if errors.Is(err, blob.ErrTooLarge) {
 		err = f.supersedeLarge(ctx, location, name, sealed, stays)
+	}
+	if err == nil && unread {
+		err = manifest.ErrNewer
 	}
 	return kept, err
 }

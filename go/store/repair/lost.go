@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"powercloud.unidatum.com/go/store/lost"
 )
@@ -49,7 +50,7 @@ func (w *work) lostManifests(listed lost.Blobs) lost.Blobs {
 	manifests := lost.Blobs{}
 	// What gets a key header now counts as lacking the manifest from then on.
 	joining := w.reachable()&^w.surveyor.Members != 0
-	for _, name := range w.survey.Unreadable {
+	for _, name := range slices.Concat(w.survey.Unreadable, w.survey.Newer) {
 		if joining || listed[name.ID] {
 			manifests[name.ID] = true
 		}
@@ -72,7 +73,7 @@ func (w *work) corruptChunks(listed lost.Blobs) lost.Blobs {
 			delete(corrupt, key)
 		}
 	}
-	if w.options.Verify && len(w.survey.Unreadable) > 0 {
+	if w.options.Verify && len(w.survey.Unreadable)+len(w.survey.Newer) > 0 {
 		// A manifest that can't be read may need these, and nobody has read them.
 		for key, where := range w.survey.Unreferenced.All() {
 			if where&reachable != 0 {

@@ -51,6 +51,9 @@ func (w *work) update(ctx context.Context, name blob.Name, found newest.Result, 
 		}
 		// Others may have been slow to take it, or write something newer just now.
 		kept, err := w.surveyor.Finder.Update(ctx, c.Location, found.Manifest.Version, name, found.Blob, false)
+		if errors.Is(err, manifest.ErrNewer) {
+			continue // It is the location's, and no fault of its.
+		}
 		stored := kept == (manifest.Version{})
 		if stored || err != nil {
 			w.wrote(i, err)

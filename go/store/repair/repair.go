@@ -175,6 +175,7 @@ func (w *work) describe() {
 func (w *work) describeLocation(i int, header repository.HeaderState, row *LocationReport) {
 	counts := w.survey.Manifests[i]
 	row.Blobs, row.Missing, row.Stale, row.Corrupt = counts.Present, counts.Missing, counts.Stale, counts.Corrupt
+	row.Newer = counts.Newer
 	for _, c := range w.survey.InUse.All() {
 		switch {
 		case c.Present.Has(i):

@@ -45,6 +45,8 @@ type LocationReport struct {
 	Missing, Stale, Corrupt int
 	// Repaired counts what was written or removed.
 	Repaired int
+	// Newer counts the manifests that a newer pcctl wrote, which are left alone.
+	Newer int
 	// Removed counts the manifests that were removed: they could not be read,
 	// and no majority of the locations can have taken them.
 	Removed int
@@ -79,6 +81,8 @@ func (l LocationReport) Status() string {
 		return fmt.Sprintf("part unreachable: %v", l.PartErr)
 	case l.differences() > 0:
 		return "needs repair"
+	case l.Newer > 0:
+		return "manifests of a newer pcctl"
 	case l.Conflicting:
 		return "different cluster header"
 	case l.Repaired > 0:
@@ -105,6 +109,12 @@ func (r *Report) Err() error {
 	}
 	if r.Conflict != nil {
 		return r.Conflict
+	}
+	for _, l := range r.Locations {
+		// That one can mend what this one can't read, too.
+		if l.Newer > 0 {
+			return fmt.Errorf("%s has %d manifests that were written by a newer pcctl; use that one", l.Location, l.Newer)
+		}
 	}
 	for _, l := range r.Locations {
 		// Running repair again doesn't help a location that just refused it.

@@ -172,12 +172,30 @@ func (b *Testbed) Invent(location int, object string) {
 // Alter changes the last byte of every file given.
 func (b *Testbed) Alter(paths ...string) {
 	b.t.Helper()
+	b.change(paths, func(content []byte) { content[len(content)-1] ^= 1 })
+}
+
+// Upgrade makes the manifests in the files given ones of a later version of the
+// format, sealed as nobody here can know.
+func (b *Testbed) Upgrade(paths ...string) {
+	b.t.Helper()
+	b.change(paths, func(content []byte) {
+		const version = 7
+		content[version] = '9'
+		content[len(content)-1] ^= 1
+		content[version+1] ^= 1
+	})
+}
+
+// change changes the content of files.
+func (b *Testbed) change(paths []string, change func(content []byte)) {
+	b.t.Helper()
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		content[len(content)-1] ^= 1
+		change(content)
 		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 			b.t.Fatal(err)
 		}

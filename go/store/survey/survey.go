@@ -41,9 +41,10 @@ func (l Locations) Without(index int) Locations { return l &^ (1 << index) }
 // Count returns the number of locations in the set.
 func (l Locations) Count() int { return bits.OnesCount64(uint64(l)) }
 
-// Counts are the copies of manifests that one location holds.
+// Counts are the copies of manifests that one location holds. Newer are those of
+// a later version of the format; see manifest.ErrNewer.
 type Counts struct {
-	Present, Missing, Stale, Corrupt int
+	Present, Missing, Stale, Corrupt, Newer int
 }
 
 // Survey is what was found.
@@ -56,8 +57,11 @@ type Survey struct {
 	// version.
 	Differing []blob.Name
 	// Unreadable are the manifests of which no location has an authentic
-	// copy, but for the invented ones.
+	// copy, but for the invented ones and the newer ones.
 	Unreadable []blob.Name
+	// Newer are the manifests of which no location has an authentic copy that
+	// this program can read, but some has one of a later version of the format.
+	Newer []blob.Name
 	// Invented are the manifests that no writer can have been told are
 	// stored: the few locations that have one have a corrupt one.
 	Invented []blob.Name
@@ -155,7 +159,11 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leavin
 		return // Listed by a location that doesn't have it.
 	}
 	differs, stale, invented := false, false, v.Invented(name, result)
-	rolledBack := v.Marks.Compare(name.ID, result.Manifest) != nil
+	compared := result.Manifest
+	if result.Newer() {
+		compared = nil // The version that is recorded may be there.
+	}
+	rolledBack := v.Marks.Compare(name.ID, compared) != nil
 	for i, c := range result.Copies {
 		counts := &s.Manifests[i]
 		switch c.State {
@@ -177,6 +185,9 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leavin
 			counts.Present++
 			counts.Corrupt++
 			differs = true
+		case newest.Newer:
+			counts.Present++
+			counts.Newer++
 		case newest.Unreachable:
 			if s.Failed[i] == nil {
 				s.Failed[i] = c.Err
@@ -189,6 +200,9 @@ func (v *Surveyor) count(s *Survey, name blob.Name, result newest.Result, leavin
 	switch {
 	case invented:
 		s.Invented = append(s.Invented, name)
+		return
+	case result.Manifest == nil && result.Newer():
+		s.Newer = append(s.Newer, name)
 		return
 	case result.Manifest == nil:
 		s.Unreadable = append(s.Unreadable, name)
@@ -228,9 +242,10 @@ func (v *Surveyor) countHidden(s *Survey) {
 // some location has a blob of its name that fails authentication: every location
 // answered, and of the members so many don't have it that the others are fewer
 // than a quorum. A majority is the largest quorum that is relied on, as an
-// earlier command may have had another.
+// earlier command may have had another. One of a later version of the format may be
+// that of a write under way.
 func (v *Surveyor) Invented(name blob.Name, result newest.Result) bool {
-	if result.Manifest != nil || v.Lost[name.ID] || v.Marks.Recorded(name.ID) {
+	if result.Manifest != nil || result.Newer() || v.Lost[name.ID] || v.Marks.Recorded(name.ID) {
 		return false
 	}
 	absent := 0

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,39 +11,23 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"powercloud.unidatum.com/tests/output"
 )
-
-// screen keeps what was written to it.
-type screen struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
 
 // stuck blocks until it is released.
 type stuck struct {
 	release chan struct{}
-	screen
+	output.Text
 }
 
 func (s *stuck) Write(b []byte) (int, error) {
 	<-s.release
-	return s.screen.Write(b)
+	return s.Text.Write(b)
 }
 
 func TestOneStuckConsoleHoldsNobody(t *testing.T) {
-	serial, monitor := &stuck{release: make(chan struct{})}, &screen{}
+	serial, monitor := &stuck{release: make(chan struct{})}, &output.Text{}
 	f := New(Sink{"ttyS0", serial}, Sink{"tty0", monitor})
 	defer f.Close()
 	var want strings.Builder
@@ -92,7 +75,7 @@ func TestFlushGivesUp(t *testing.T) {
 }
 
 func TestLinesAreBoundedAndWhole(t *testing.T) {
-	s := &screen{}
+	s := &output.Text{}
 	f := New(Sink{"tty0", s})
 	defer f.Close()
 	_, _ = f.Write([]byte(strings.Repeat("x", MaxLine+5) + "\r\nno line feed"))
@@ -143,7 +126,7 @@ func TestOpenDevice(t *testing.T) {
 }
 
 func TestSameOrderEverywhere(t *testing.T) {
-	first, second := &screen{}, &screen{}
+	first, second := &output.Text{}, &output.Text{}
 	f := New(Sink{"ttyS0", first}, Sink{"tty0", second})
 	defer f.Close()
 	var writers sync.WaitGroup

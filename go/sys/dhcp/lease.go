@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"powercloud.unidatum.com/go/sys/lease"
 )
 
 const (
@@ -40,9 +42,8 @@ type Lease struct {
 	DNS, NTP []netip.Addr
 	// MTU in bytes; 0 when the server said nothing that can be right.
 	MTU int
-	// Duration is how long the address may be used, from when it was asked for;
-	// after Renew that server is asked again, after Rebind every server is.
-	Duration, Renew, Rebind time.Duration
+	// Times say how long the address may be used, and when to ask for more.
+	lease.Times
 	// Ignored says in words what in the server's answer wasn't believed.
 	Ignored []string
 

@@ -2,36 +2,18 @@ package dhcp6
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"time"
+
+	"powercloud.unidatum.com/go/sys/lease"
 )
 
-const (
-	// firstPause and longestPause bound how long a client that found no server
-	// waits before it looks again.
-	firstPause   = time.Second
-	longestPause = 2 * time.Minute
-	// leastPause is the least between two requests for more time, for long
-	// lifetimes.
-	leastPause = time.Minute
-)
+// longestPause bounds how long a client that found no server waits before it
+// looks again.
+const longestPause = 2 * time.Minute
 
-// Client keeps an interface's addresses, or its other settings alone.
-type Client struct {
-	exchange  exchanger
-	addresses bool
-	log       *slog.Logger
-	apply     func(*Lease)
-	moved     <-chan struct{}
-	now       func() time.Time
-	after     func(time.Duration) <-chan time.Time
-	jitter    func() float64 // from 0 to 1
-}
-
-// Options are what a Client works with.
+// Options are what a client works with.
 type Options struct {
 	// Interface is the interface's name, HardwareAddr its Ethernet address.
 	Interface    string
@@ -47,139 +29,81 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// New returns a client.
-func New(o Options) *Client {
-	return &Client{
-		exchange:  &wire{name: o.Interface, hardwareAddr: o.HardwareAddr},
-		addresses: o.Addresses, log: o.Log, apply: o.Apply, moved: o.Moved,
-		now: time.Now, after: time.After, jitter: rand.Float64,
+// New returns a client that keeps an interface's addresses, or its other
+// settings alone.
+func New(o Options) *lease.Client[Lease] {
+	return newClient(&wire{name: o.Interface, hardwareAddr: o.HardwareAddr}, lease.SystemClock(), o)
+}
+
+func newClient(exchange exchanger, clock lease.Clock, o Options) *lease.Client[Lease] {
+	return &lease.Client[Lease]{
+		Protocol: &protocol{exchange: exchange, addresses: o.Addresses, log: o.Log, apply: o.Apply},
+		Refused:  errRefused, LongestPause: longestPause, Moved: o.Moved, Clock: clock,
 	}
 }
 
-// Run gets and keeps a lease until ctx is done. The lease isn't given back then:
-// whoever starts again gets the same.
-func (c *Client) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		lease, began, err := c.find(ctx)
-		if err != nil {
-			break
-		}
-		c.keep(ctx, lease, began)
-	}
-	return ctx.Err()
+// protocol is DHCPv6, for package lease.
+type protocol struct {
+	exchange  exchanger
+	addresses bool
+	log       *slog.Logger
+	apply     func(*Lease)
 }
 
-// obtain gets a lease anew.
-func (c *Client) obtain(ctx context.Context) (*Lease, error) {
-	if c.addresses {
-		return c.exchange.acquire(ctx)
+// Times returns a lease's times.
+func (p *protocol) Times(l *Lease) lease.Times { return l.Times }
+
+// Acquire gets a lease anew.
+func (p *protocol) Acquire(ctx context.Context) (*Lease, error) {
+	if p.addresses {
+		return p.exchange.acquire(ctx)
 	}
-	return c.exchange.inform(ctx)
+	return p.exchange.inform(ctx)
 }
 
-// find looks for a server until there is one. It returns when the lease began.
-func (c *Client) find(ctx context.Context) (*Lease, time.Time, error) {
-	pause := firstPause
-	for {
-		began := c.now()
-		lease, err := c.obtain(ctx)
-		if err == nil {
-			return lease, began, nil
-		}
-		if ctx.Err() != nil {
-			return nil, began, ctx.Err()
-		}
-		c.log.Info("nothing by DHCPv6 yet", "wait", pause, "error", err)
-		select {
-		case <-ctx.Done():
-			return nil, began, ctx.Err()
-		case <-c.moved:
-			pause = firstPause
-			continue
-		case <-c.after(time.Duration(float64(pause) * (0.75 + c.jitter()/2))):
-		}
-		pause = min(2*pause, longestPause)
+// Extend asks for more time. Settings are asked for once more even when their
+// time is over, since they may stay then.
+func (p *protocol) Extend(ctx context.Context, l *Lease, age time.Duration) (*Lease, error) {
+	if !p.addresses {
+		return p.exchange.inform(ctx)
 	}
+	return lease.Extend(ctx, l.Times, age, l, p.exchange.renew, p.exchange.rebind)
 }
 
-// keep uses a lease until it is over or refused.
-func (c *Client) keep(ctx context.Context, lease *Lease, began time.Time) {
-	c.use(lease)
-	for {
-		age := c.now().Sub(began)
-		if age >= lease.Duration {
-			if c.addresses {
-				c.log.Warn("the DHCPv6 lease is over")
-			}
-			c.apply(nil)
-			return
-		}
-		var next *Lease
-		var err error
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.moved:
-			// Rebind is also for finding out whether the network is still the
-			// same (RFC 8415, section 18.2.12).
-			age = max(age, lease.Rebind)
-		case <-c.after(c.wait(lease, age)):
-			age = c.now().Sub(began)
-		}
-		asked := c.now()
-		next, err = c.extend(ctx, lease, age, lease.Duration-c.now().Sub(began))
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil && next != nil:
-			lease, began = next, asked
-			c.use(lease)
-		case errors.Is(err, errRefused):
-			c.log.Warn("the DHCPv6 server took the addresses back", "error", err)
-			c.apply(nil)
-			return
-		case err != nil:
-			c.log.Info("the DHCPv6 lease wasn't extended", "error", err)
-		}
+// Check finds out whether the network is still the same: rebinding is also for
+// that (RFC 8415, section 18.2.12).
+func (p *protocol) Check(ctx context.Context, l *Lease, age time.Duration) (*Lease, error) {
+	if !p.addresses {
+		return p.exchange.inform(ctx)
 	}
+	return lease.Within(ctx, l.Duration-age, l, p.exchange.rebind)
 }
 
-func (c *Client) use(lease *Lease) {
-	for _, ignored := range lease.Ignored {
-		c.log.Warn("not taken from the DHCPv6 server", "ignored", ignored)
+// Use applies a lease.
+func (p *protocol) Use(_, l *Lease) {
+	for _, ignored := range l.Ignored {
+		p.log.Warn("not taken from the DHCPv6 server", "ignored", ignored)
 	}
-	c.apply(lease)
+	p.apply(l)
 }
 
-// wait returns how long nothing is to be done for a lease of an age.
-func (c *Client) wait(lease *Lease, age time.Duration) time.Duration {
-	if age < lease.Renew {
-		return lease.Renew - age
+// Lose takes the lease back.
+func (p *protocol) Lose(_ *Lease, refusal error) {
+	switch {
+	case refusal != nil:
+		p.log.Warn("the DHCPv6 server took the addresses back", "error", refusal)
+	case p.addresses:
+		p.log.Warn("the DHCPv6 lease is over")
 	}
-	until := lease.Duration
-	if age < lease.Rebind {
-		until = lease.Rebind
-	}
-	pause := max((until-age)/2, min(leastPause, lease.Duration/16))
-	return min(pause, lease.Duration-age)
+	p.apply(nil)
 }
 
-// extend asks for more time: the server that gave it, later every server.
-func (c *Client) extend(ctx context.Context, lease *Lease, age, left time.Duration) (*Lease, error) {
-	if left <= 0 && c.addresses {
-		return nil, nil
-	}
-	if !c.addresses {
-		return c.exchange.inform(ctx)
-	}
-	renewing := age < lease.Rebind
-	if renewing {
-		left = min(left, lease.Rebind-age)
-	}
-	ctx, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
-	if renewing {
-		return c.exchange.renew(ctx, lease)
-	}
-	return c.exchange.rebind(ctx, lease)
+// Missing says that there is no lease yet.
+func (p *protocol) Missing(wait time.Duration, err error) {
+	p.log.Info("nothing by DHCPv6 yet", "wait", wait, "error", err)
+}
+
+// NotExtended says that the lease got no more time.
+func (p *protocol) NotExtended(_ *Lease, err error) {
+	p.log.Info("the DHCPv6 lease wasn't extended", "error", err)
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
 	"github.com/insomniacslk/dhcp/iana"
+
+	"powercloud.unidatum.com/go/sys/lease"
+	"powercloud.unidatum.com/go/sys/lease/leasetest"
 )
 
 func reply(t testing.TB, options ...dhcpv6.Option) *dhcpv6.Message {
@@ -123,60 +124,26 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// play is an exchanger, a clock and a record of what happens, as in package dhcp.
-type play struct {
-	time   time.Time
-	script []any // of *Lease and error
-	moves  []time.Duration
-	events []string
-	moved  chan struct{}
-	stop   context.CancelFunc
-}
+// play is an exchanger.
+type play struct{ leasetest.Play[Lease] }
 
-func (p *play) next(what string) (*Lease, error) {
-	p.events = append(p.events, fmt.Sprintf("%v %s", p.time.Sub(time.Unix(0, 0)), what))
-	if len(p.script) == 0 {
-		p.stop()
-		return nil, context.Canceled
-	}
-	outcome := p.script[0]
-	p.script = p.script[1:]
-	if l, ok := outcome.(*Lease); ok {
-		return l, nil
-	}
-	return nil, outcome.(error)
-}
-
-func (p *play) acquire(context.Context) (*Lease, error)        { return p.next("acquire") }
-func (p *play) renew(context.Context, *Lease) (*Lease, error)  { return p.next("renew") }
-func (p *play) rebind(context.Context, *Lease) (*Lease, error) { return p.next("rebind") }
-func (p *play) inform(context.Context) (*Lease, error)         { return p.next("inform") }
-
-func (p *play) after(d time.Duration) <-chan time.Time {
-	c := make(chan time.Time, 1)
-	if len(p.moves) > 0 && p.moves[0] <= d {
-		p.time = p.time.Add(p.moves[0])
-		p.moves = p.moves[1:]
-		p.moved <- struct{}{}
-		return c
-	}
-	p.time = p.time.Add(d)
-	c <- p.time
-	return c
-}
+func (p *play) acquire(context.Context) (*Lease, error)        { return p.Exchange("acquire") }
+func (p *play) renew(context.Context, *Lease) (*Lease, error)  { return p.Exchange("renew") }
+func (p *play) rebind(context.Context, *Lease) (*Lease, error) { return p.Exchange("rebind") }
+func (p *play) inform(context.Context) (*Lease, error)         { return p.Exchange("inform") }
 
 func (p *play) apply(l *Lease) {
 	if l == nil {
-		p.events = append(p.events, "drop")
+		p.Record("drop")
 		return
 	}
-	p.events = append(p.events, "use")
+	p.Record("use")
 }
 
 func TestClient(t *testing.T) {
 	silence := errors.New("no answer")
-	lease := func() *Lease {
-		return &Lease{Duration: 1600 * time.Second, Renew: 800 * time.Second, Rebind: 1400 * time.Second}
+	granted := func() *Lease {
+		return &Lease{Times: lease.Times{Duration: 1600 * time.Second, Renew: 800 * time.Second, Rebind: 1400 * time.Second}}
 	}
 	for name, c := range map[string]struct {
 		settings bool
@@ -185,42 +152,33 @@ func TestClient(t *testing.T) {
 		want     string
 	}{
 		"renewed": {
-			script: []any{silence, lease(), lease()},
+			script: []any{silence, granted(), granted()},
 			want:   "0s acquire, 1s acquire, use, 13m21s renew, use, 26m41s renew",
 		},
 		"over": {
-			script: []any{lease(), silence, silence, silence, silence, silence, silence, silence, silence, lease()},
+			script: []any{granted(), silence, silence, silence, silence, silence, silence, silence, silence, granted()},
 			want: "0s acquire, use, 13m20s renew, 18m20s renew, 20m50s renew, 22m5s renew, 23m5s renew, " +
 				"24m5s rebind, 25m22.5s rebind, 26m22.5s rebind, drop, 26m40s acquire, use, 40m0s renew",
 		},
 		"refused": {
-			script: []any{lease(), errRefused, lease()},
+			script: []any{granted(), errRefused, granted()},
 			want:   "0s acquire, use, 13m20s renew, drop, 13m20s acquire, use, 26m40s renew",
 		},
 		"moved": {
-			script: []any{lease(), lease()},
+			script: []any{granted(), granted()},
 			moves:  []time.Duration{10 * time.Second},
 			want:   "0s acquire, use, 10s rebind, use, 13m30s renew",
 		},
 		"settings": {
 			settings: true,
-			script:   []any{silence, &Lease{Duration: 2 * time.Hour, Renew: time.Hour, Rebind: time.Hour}, silence, silence},
+			script:   []any{silence, &Lease{Times: lease.Times{Duration: 2 * time.Hour, Renew: time.Hour, Rebind: time.Hour}}, silence, silence},
 			want:     "0s inform, 1s inform, use, 1h0m1s inform, 1h30m1s inform, 1h45m1s inform",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, stop := context.WithCancel(t.Context())
-			p := &play{time: time.Unix(0, 0), script: c.script, moves: c.moves, stop: stop, moved: make(chan struct{}, 1)}
-			client := &Client{
-				exchange: p, addresses: !c.settings, log: slog.New(slog.NewTextHandler(io.Discard, nil)), apply: p.apply,
-				moved: p.moved, now: func() time.Time { return p.time }, after: p.after, jitter: func() float64 { return 0.5 },
-			}
-			if err := client.Run(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("Run returned %v", err)
-			}
-			if got := strings.Join(p.events, ", "); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			p := &play{leasetest.Play[Lease]{Script: c.script, Moves: c.moves}}
+			o := Options{Addresses: !c.settings, Apply: p.apply, Moved: p.Moved(), Log: slog.New(slog.DiscardHandler)}
+			p.Run(t, newClient(p, p.Clock(), o), c.want)
 		})
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
 	"github.com/insomniacslk/dhcp/iana"
+
+	"powercloud.unidatum.com/go/sys/lease"
 )
 
 const (
@@ -42,10 +44,9 @@ type Lease struct {
 	// DNS and NTP are the servers to ask, the preferred ones first. One of this
 	// link only has the interface as its zone.
 	DNS, NTP []netip.Addr
-	// Duration is when, from when it was asked for, the last address ends, or
-	// the settings do; after Renew that server is asked again, after Rebind
-	// every server is.
-	Duration, Renew, Rebind time.Duration
+	// Times say when the last address ends, or the settings do, and when to ask
+	// for more.
+	lease.Times
 	// Ignored says in words what in the server's answer wasn't believed.
 	Ignored []string
 

@@ -1,72 +1,68 @@
-// Package initramfs writes archives that a Linux kernel unpacks into its first
-// file system (Documentation/driver-api/early-userspace/buffer-format.rst).
+// Package initramfs collects files for an archive that a Linux kernel unpacks into
+// its first file system. Package go/image/cpio writes it.
 package initramfs
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
+	"slices"
 
-	"github.com/cavaliergopher/cpio"
+	"powercloud.unidatum.com/go/image/cpio"
 )
 
 // An Archive is an initramfs that is being written. Names in it are paths, with
-// or without a slash before them; what is above a name is added by itself.
+// or without a slash before them; what is above a name is added by itself. Of
+// two files with the same name it has the later one.
 type Archive struct {
 	file    *os.File
-	writer  *cpio.Writer
-	folders map[string]bool
+	entries map[string]cpio.Entry
 }
 
-// Create begins an archive in a new file.
+// Create begins an archive in a new file. What is added is kept in memory until
+// Close.
 func Create(file string) (*Archive, error) {
 	out, err := os.Create(file)
 	if err != nil {
 		return nil, fmt.Errorf("write an initramfs: %w", err)
 	}
-	return &Archive{file: out, writer: cpio.NewWriter(out), folders: map[string]bool{".": true, "/": true}}, nil
+	return &Archive{file: out, entries: map[string]cpio.Entry{}}, nil
 }
 
-// Close ends the archive. Without it, it is not whole.
+// Close writes the archive.
 func (a *Archive) Close() error {
-	if err := errors.Join(a.writer.Close(), a.file.Close()); err != nil {
+	writer := bufio.NewWriter(a.file)
+	err := cpio.Write(writer, slices.Collect(maps.Values(a.entries)))
+	if err := errors.Join(err, writer.Flush(), a.file.Close()); err != nil {
 		return fmt.Errorf("write an initramfs: %w", err)
 	}
 	return nil
 }
 
 // Folder adds a folder, once.
-func (a *Archive) Folder(name string) error {
-	name = strings.TrimPrefix(path.Clean(name), "/")
-	if name == "" || a.folders[name] {
-		return nil
+func (a *Archive) Folder(name string) {
+	name = absolute(name)
+	if _, there := a.entries[name]; there || name == "/" {
+		return
 	}
-	if err := a.Folder(path.Dir(name)); err != nil {
-		return err
-	}
-	a.folders[name] = true
-	return a.header(&cpio.Header{Name: name, Mode: cpio.TypeDir | 0o755, Links: 2})
+	a.Folder(path.Dir(name))
+	a.entries[name] = cpio.Entry{Path: name, Kind: cpio.Directory, Mode: 0o755}
 }
 
-// Content adds a file with this content.
-func (a *Archive) Content(name string, mode fs.FileMode, content []byte) error {
-	name = strings.TrimPrefix(path.Clean(name), "/")
-	if err := a.Folder(path.Dir(name)); err != nil {
-		return err
-	}
-	header := &cpio.Header{Name: name, Mode: cpio.TypeReg | cpio.FileMode(mode.Perm()), Size: int64(len(content)), Links: 1}
-	if err := a.header(header); err != nil {
-		return err
-	}
-	if _, err := a.writer.Write(content); err != nil {
-		return fmt.Errorf("write an initramfs: %s: %w", name, err)
-	}
-	return nil
+// Content adds a file with this content, which must not change until Close.
+func (a *Archive) Content(name string, mode fs.FileMode, content []byte) {
+	name = absolute(name)
+	a.Folder(path.Dir(name))
+	a.entries[name] = cpio.Entry{Path: name, Mode: uint32(mode.Perm()), Content: content}
 }
+
+// absolute returns a name as the archive has it.
+func absolute(name string) string { return path.Join("/", name) }
 
 // File adds a copy of a file, with its mode.
 func (a *Archive) File(name, source string) error {
@@ -78,7 +74,8 @@ func (a *Archive) File(name, source string) error {
 	if err != nil {
 		return fmt.Errorf("write an initramfs: %w", err)
 	}
-	return a.Content(name, info.Mode(), content)
+	a.Content(name, info.Mode(), content)
+	return nil
 }
 
 // Tree adds a copy of a file, or of a folder with all that is in it. The source
@@ -98,15 +95,9 @@ func (a *Archive) Tree(name, source string) error {
 		}
 		target := path.Join(name, filepath.ToSlash(relative))
 		if entry.IsDir() {
-			return a.Folder(target)
+			a.Folder(target)
+			return nil
 		}
 		return a.File(target, at)
 	})
-}
-
-func (a *Archive) header(h *cpio.Header) error {
-	if err := a.writer.WriteHeader(h); err != nil {
-		return fmt.Errorf("write an initramfs: %s: %w", h.Name, err)
-	}
-	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cavaliergopher/cpio"
+	"github.com/u-root/u-root/pkg/cpio"
 )
 
 func TestArchive(t *testing.T) {
@@ -27,16 +27,17 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.Content("/etc/name", 0o600, []byte("an earlier one"))
+	a.Content("etc/name", 0o600, []byte("n"))
+	a.Folder("etc")
 	if err := errors.Join(
-		a.Content("/etc/name", 0o600, []byte("n")),
-		a.Folder("etc"),
 		a.Tree("/tree", filepath.Join(folder, "link")),
 		a.File("init", filepath.Join(source, "below", "program")),
 		a.Close(),
 	); err != nil {
 		t.Fatal(err)
 	}
-	want := "etc d755 \netc/name -600 n\ntree d755 \ntree/below d755 \ntree/below/program -755 p\ninit -755 p\n"
+	want := "etc d755 \netc/name -600 n\ninit -755 p\ntree d755 \ntree/below d755 \ntree/below/program -755 p\n"
 	if got := list(t, file); got != want {
 		t.Errorf("it holds:\n%swant:\n%s", got, want)
 	}
@@ -53,23 +54,18 @@ func list(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	var lines strings.Builder
-	for reader := cpio.NewReader(in); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return lines.String()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kind := "-"
-		if header.Mode.IsDir() {
-			kind = "d"
-		}
-		fmt.Fprintf(&lines, "%s %s%o %s\n", header.Name, kind, header.Mode.Perm(), content)
+	records, err := cpio.ReadAllRecords(cpio.Newc.Reader(in))
+	if err != nil {
+		t.Fatal(err)
 	}
+	var lines strings.Builder
+	for _, record := range records {
+		content, err := io.ReadAll(io.NewSectionReader(record, 0, int64(record.FileSize)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := map[uint64]string{cpio.S_IFREG: "-", cpio.S_IFDIR: "d"}[record.Mode&cpio.S_IFMT]
+		fmt.Fprintf(&lines, "%s %s%o %s\n", record.Name, kind, record.Mode&0o7777, content)
+	}
+	return lines.String()
 }

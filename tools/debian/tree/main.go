@@ -12,11 +12,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"powercloud.unidatum.com/tools/filecopy"
 )
 
 func main() {
@@ -66,32 +67,9 @@ func add(target, source string, done map[string]string) error {
 	if earlier, ok := done[original]; ok {
 		return os.Link(earlier, target)
 	}
-	if err := copyFile(target, original); err != nil {
+	if err := filecopy.Copy(target, original, 0); err != nil {
 		return err
 	}
 	done[original] = target
 	return nil
-}
-
-// copyFile copies a regular file to a target that must not exist.
-func copyFile(target, source string) (err error) {
-	from, err := os.Open(source)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	info, err := from.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no regular file")
-	}
-	to, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	_, err = io.Copy(to, from)
-	return err
 }

@@ -32,12 +32,12 @@ func writeInitramfs(file string, arguments []string) error {
 	if err != nil {
 		return err
 	}
+	archive.Content(kernel.TaskFile, 0o600, task)
+	// It is there even where there is no file in it.
+	archive.Folder(inMachine(os.Getenv("KERNEL_TEST_FOLDER")))
 	return errors.Join(
 		archive.File("init", init),
-		archive.Content(kernel.TaskFile, 0o600, task),
 		archive.File(inMachine(os.Getenv("KERNEL_TEST_PROGRAM")), program),
-		// It is there even where there is no file in it.
-		archive.Folder(inMachine(os.Getenv("KERNEL_TEST_FOLDER"))),
 		addRunfiles(archive),
 		archive.Close(),
 	)
