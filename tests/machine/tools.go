@@ -59,9 +59,9 @@ func (t tools) command(program string, arguments ...string) *exec.Cmd {
 }
 
 // Run runs a program of the folder that QEMU comes from, such as
-// "usr/bin/sbsign", and fails the test where it fails. Without Bazel, the test
-// is skipped.
-func Run(t testing.TB, program string, arguments ...string) {
+// "usr/bin/sbsign", and returns what it printed. The test fails where the program
+// does. Without Bazel, the test is skipped.
+func Run(t testing.TB, program string, arguments ...string) string {
 	t.Helper()
 	found, err := findTools()
 	if errors.Is(err, errNoTools) {
@@ -70,9 +70,11 @@ func Run(t testing.TB, program string, arguments ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := found.command(program, arguments...).CombinedOutput(); err != nil {
+	out, err := found.command(program, arguments...).CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s: %v: %s", program, err, out)
 	}
+	return string(out)
 }
 
 // emulator is the QEMU for an architecture.
