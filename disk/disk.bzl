@@ -73,6 +73,35 @@ _disk_image = rule(
     },
 )
 
+# What a disk image packed for a cloud is named after, by the step that packs it.
+_CLOUD_ENDINGS = {
+    "gce": ".gce.tar.gz",
+    "vhd": ".vhd",
+}
+
+def _cloud_image_impl(ctx):
+    output = ctx.actions.declare_file(ctx.attr.out + _CLOUD_ENDINGS[ctx.attr.step])
+    ctx.actions.run(
+        executable = ctx.executable._image,
+        inputs = [ctx.file.input],
+        outputs = [output],
+        arguments = [ctx.attr.step, "-input", ctx.file.input.path, "-output", output.path],
+        mnemonic = "CloudImage",
+        # A VHD is as large as the disk, and as quickly made.
+        execution_requirements = {"no-cache": "1"} if ctx.attr.step == "vhd" else {},
+    )
+    return [DefaultInfo(files = depset([output]))]
+
+_cloud_image = rule(
+    implementation = _cloud_image_impl,
+    attrs = {
+        "input": attr.label(allow_single_file = True, mandatory = True),
+        "out": attr.string(mandatory = True),
+        "step": attr.string(mandatory = True, values = _CLOUD_ENDINGS.keys()),
+        "_image": attr.label(default = "//tools/image", executable = True, cfg = "exec"),
+    },
+)
+
 # Where the packages' files are, below the folder of an external repository.
 _PACKAGES = "/packages/"
 
@@ -111,7 +140,12 @@ def node_image(name, architecture, kernel, initramfs, key = None, certificate = 
       NAME_efi         NAME-ARCHITECTURE.efi, signed if there is a key
       NAME_disk        NAME-ARCHITECTURE.img
       NAME_compressed  NAME-ARCHITECTURE.img.xz
-    each with _ARCHITECTURE after it.
+      NAME_gce         NAME-ARCHITECTURE.gce.tar.gz, for Google Cloud
+      NAME_vhd         NAME-ARCHITECTURE.vhd, for Azure
+      NAME_vhd_compressed
+                       NAME-ARCHITECTURE.vhd.xz
+    each with _ARCHITECTURE after it. Those for clouds are built when asked for, or
+    for a release that holds them.
 
     Args:
       name: what the files' names begin with.
@@ -157,6 +191,21 @@ def node_image(name, architecture, kernel, initramfs, key = None, certificate = 
         name = "%s_compressed_%s" % (name, architecture),
         input = ":" + disk,
         tags = tags,
+        visibility = visibility,
+    )
+    for step in _CLOUD_ENDINGS:
+        _cloud_image(
+            name = "%s_%s_%s" % (name, step, architecture),
+            input = ":" + disk,
+            out = out,
+            step = step,
+            tags = tags + ["manual"],
+            visibility = visibility,
+        )
+    _compressed(
+        name = "%s_vhd_compressed_%s" % (name, architecture),
+        input = ":%s_vhd_%s" % (name, architecture),
+        tags = tags + ["manual"],
         visibility = visibility,
     )
 

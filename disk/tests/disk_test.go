@@ -208,7 +208,10 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, rest := range []string{"amd64.efi", "amd64.img.xz", "arm64.efi", "arm64.img.xz"} {
+	for _, rest := range []string{
+		"amd64.efi", "amd64.gce.tar.gz", "amd64.img.xz", "amd64.vhd.xz",
+		"arm64.efi", "arm64.gce.tar.gz", "arm64.img.xz", "arm64.vhd.xz",
+	} {
 		want = append(want, "standin-"+version+"-"+rest)
 		if strings.HasSuffix(rest, ".xz") {
 			run(t, "XZ", "xz-utils/usr/bin/xz", "--test", filepath.Join(folder, want[len(want)-1]))

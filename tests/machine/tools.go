@@ -72,13 +72,15 @@ func (t tools) command(program string, arguments ...string) *exec.Cmd {
 }
 
 // Run runs a program of the folder that QEMU comes from, such as
-// "usr/bin/sbsign", and fails the test where it fails. Without Bazel, the test
-// is skipped.
-func Run(t testing.TB, program string, arguments ...string) {
+// "usr/bin/sbsign", and returns what it printed. The test fails where the program
+// does. Without Bazel, the test is skipped.
+func Run(t testing.TB, program string, arguments ...string) string {
 	t.Helper()
-	if out, err := needTools(t).command(program, arguments...).CombinedOutput(); err != nil {
+	out, err := needTools(t).command(program, arguments...).CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s: %v: %s", program, err, out)
 	}
+	return string(out)
 }
 
 // emulator is the QEMU for an architecture.

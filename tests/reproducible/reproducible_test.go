@@ -55,7 +55,7 @@ func TestSecondBuild(t *testing.T) {
 	}
 
 	release := os.Getenv("RELEASE")
-	build(t, workspace, outputBase, "Initramfs|EFIFile|DiskImage|Compress|ReleaseFiles", os.Getenv("RELEASE_LABEL"))
+	build(t, workspace, outputBase, "Initramfs|EFIFile|DiskImage|CloudImage|Compress|ReleaseFiles", os.Getenv("RELEASE_LABEL"))
 	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}

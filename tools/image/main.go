@@ -4,6 +4,8 @@
 //	image initramfs -list FILE -output FILE
 //	image efi -architecture ARCH -command-line FILE[,FILE] -stub FILE -kernel FILE -initramfs FILE [-status FILE] [-key FILE -certificate FILE] -output FILE
 //	image disk -architecture ARCH -system FILE -output FILE
+//	image gce -input FILE -output FILE
+//	image vhd -input FILE -output FILE
 //	image compress -packages FOLDER -input FILE -output FILE
 //	image release [-status FILE] -output FOLDER FILE...
 package main
@@ -17,6 +19,7 @@ import (
 	"os/signal"
 	"slices"
 
+	"powercloud.unidatum.com/go/image/cloud"
 	"powercloud.unidatum.com/go/image/disk"
 	"powercloud.unidatum.com/go/image/release"
 )
@@ -35,6 +38,8 @@ var steps = map[string]func(ctx context.Context, arguments []string) error{
 	"initramfs": makeInitramfs,
 	"efi":       makeEFI,
 	"disk":      makeDisk,
+	"gce":       packWith(func(output, image *os.File) error { return cloud.PackGoogle(output, image) }),
+	"vhd":       packWith(cloud.PackAzure),
 	"compress":  compress,
 	"release":   makeRelease,
 }
@@ -42,7 +47,7 @@ var steps = map[string]func(ctx context.Context, arguments []string) error{
 // run does one step.
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 || steps[arguments[0]] == nil {
-		return errors.New("it takes a step: initramfs, efi, disk, compress or release")
+		return errors.New("it takes a step: initramfs, efi, disk, gce, vhd, compress or release")
 	}
 	if err := steps[arguments[0]](ctx, arguments[1:]); err != nil {
 		return fmt.Errorf("%s: %w", arguments[0], err)
@@ -114,6 +119,27 @@ func makeDisk(_ context.Context, arguments []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, output.Close()) }()
 	return disk.Write(output, o.get("architecture"), system)
+}
+
+// packWith returns the step that packs a disk image in a cloud's way.
+func packWith(pack func(output, image *os.File) error) func(context.Context, []string) error {
+	return func(_ context.Context, arguments []string) (err error) {
+		o, err := parse(arguments, []string{"input", "output"}, nil, false)
+		if err != nil {
+			return err
+		}
+		image, err := os.Open(o.get("input"))
+		if err != nil {
+			return err
+		}
+		defer image.Close()
+		output, err := os.Create(o.get("output"))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, output.Close()) }()
+		return pack(output, image)
+	}
 }
 
 // compress writes a file in the .xz format.

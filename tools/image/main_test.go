@@ -88,6 +88,8 @@ func TestSteps(t *testing.T) {
 	for _, arguments := range []string{
 		efi + " -status DIR/status -key DIR/key/db.key -certificate DIR/key/db.crt",
 		"disk -architecture amd64 -system DIR/a-amd64.efi -output DIR/disk.img",
+		"gce -input DIR/disk.img -output DIR/disk.gce.tar.gz",
+		"vhd -input DIR/disk.img -output DIR/disk.vhd",
 		"release -status DIR/status -output DIR/release DIR/a-amd64.efi",
 	} {
 		if err := step(t, folder, arguments); err != nil {
@@ -99,6 +101,12 @@ func TestSteps(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(folder, "disk.img")); err != nil || info.Size() != disk.Size {
 		t.Errorf("the disk image: %v, %v", info, err)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "disk.gce.tar.gz")); err != nil || info.Size() < disk.Size>>10 || info.Size() > disk.Size>>8 {
+		t.Errorf("the archive for Google Cloud: %v, %v", info, err)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "disk.vhd")); err != nil || info.Size() != disk.Size+512 {
+		t.Errorf("the disk for Azure: %v, %v", info, err)
 	}
 	content, err := os.ReadFile(filepath.Join(folder, "release", "a-v2026.11.30-amd64.efi"))
 	if err != nil {
@@ -129,6 +137,10 @@ func TestRefused(t *testing.T) {
 		"release -output DIR/r DIR/init":                          "has no product",
 		"release -output DIR/r DIR/a-b DIR/a-b":                   "no such file",
 		"disk -architecture x -system DIR/init -output DIR/d":     "no disk image for the architecture",
+		"gce -input DIR/none -output DIR/g":                       "no such file",
+		"gce -input DIR/init -output DIR/g":                       "gce: pack the disk image for Google Cloud: it has 7 bytes",
+		"vhd -input DIR/init -output DIR/v":                       "vhd: pack the disk image for Azure: it has 7 bytes",
+		"vhd -input DIR/init":                                     "vhd: -output is missing",
 		"compress -packages DIR -input DIR/init -output DIR/i.xz": "run xz-utils/usr/bin/xz",
 		"initramfs -list DIR/init -output DIR/i":                  "no such list",
 	} {

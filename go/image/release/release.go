@@ -1,8 +1,8 @@
 // Package release names, packs and lists the files of a release.
 //
-// A release holds, for each architecture, the EFI file and the compressed disk
-// image of a node, pcctl for each system, and the checksums of all of them
-// (docs/formats.md, "Release files").
+// A release holds, for each architecture, the EFI file of a node, its disk image,
+// compressed as it is and packed for Google Cloud and Azure, pcctl for each system,
+// and the checksums of all of them (docs/formats.md, "Release files").
 package release
 
 import (

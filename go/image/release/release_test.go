@@ -17,9 +17,10 @@ import (
 
 func TestName(t *testing.T) {
 	for built, want := range map[string]string{
-		"powercloud-amd64.efi":    "powercloud-v2026.11.30.1-amd64.efi",
-		"powercloud-arm64.img.xz": "powercloud-v2026.11.30.1-arm64.img.xz",
-		"pcctl-darwin-arm64":      "pcctl-v2026.11.30.1-darwin-arm64",
+		"powercloud-amd64.efi":        "powercloud-v2026.11.30.1-amd64.efi",
+		"powercloud-arm64.img.xz":     "powercloud-v2026.11.30.1-arm64.img.xz",
+		"powercloud-arm64.gce.tar.gz": "powercloud-v2026.11.30.1-arm64.gce.tar.gz",
+		"pcctl-darwin-arm64":          "pcctl-v2026.11.30.1-darwin-arm64",
 	} {
 		if got, err := Name(built, "v2026.11.30.1"); err != nil || got != want {
 			t.Errorf("%s became %s, %v", built, got, err)
