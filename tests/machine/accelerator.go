@@ -42,6 +42,9 @@ func accelerator(ctx context.Context, config Config, t tools) (string, error) {
 	if !config.Architecture.native() || config.Architecture != AMD64 {
 		return tcg, nil // QEMU's own packages here are for amd64.
 	}
+	if config.CountInstructions {
+		return tcg, nil // Only what is translated can be counted.
+	}
 	switch chosen := os.Getenv("MACHINE_ACCELERATOR"); chosen {
 	case kvm, tcg:
 		return chosen, nil

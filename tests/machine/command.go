@@ -87,6 +87,9 @@ func (l *commandLine) base(accelerator string) {
 	} else {
 		l.add("-accel", "tcg", "-cpu", "max")
 	}
+	if c.CountInstructions {
+		l.add("-icount", "shift=0")
+	}
 	for _, folder := range []string{"usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"} {
 		l.add("-L", l.tools.path(folder))
 	}
@@ -180,6 +183,9 @@ func (l *commandLine) extras() error {
 	if c.Random {
 		l.add("-object", "rng-builtin,id=random")
 		l.device("virtio-rng-pci", "rng=random", l.slot())
+	}
+	if c.Balloon {
+		l.device("virtio-balloon-pci", "id="+balloonName, l.slot())
 	}
 	if c.Watchdog {
 		l.device("i6300esb", "bus=pcie.0")

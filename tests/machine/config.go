@@ -92,6 +92,14 @@ type Config struct {
 	// Clock is what the machine's own clock says when it is switched on, the time
 	// where it is zero.
 	Clock time.Time
+	// Balloon adds a memory balloon, whose driver in the system tells how much
+	// memory there is, for [Observed.Memory].
+	Balloon bool
+	// CountInstructions has QEMU count the instructions that the machine
+	// executes, for [Observed.Instructions]. It translates them then, however
+	// the host could execute them, and the machine's clock goes by their number:
+	// a nanosecond for each, and real time only while the machine is idle.
+	CountInstructions bool
 	// StopAtReset ends the machine where it would start again.
 	StopAtReset bool
 	// Arguments are added to QEMU's command line.
