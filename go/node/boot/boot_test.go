@@ -85,6 +85,13 @@ func testMachine(folder, scene string) Machine {
 	if scene == "orphans" {
 		m.Timing.Dump, m.Timing.Processes = 200*time.Millisecond, 200*time.Millisecond
 	}
+	if scene == "loops" {
+		m.Timing.Crashes = func(int) time.Duration {
+			// Without it the test would wait too.
+			_ = syscall.Kill(1, unix.SIGTERM)
+			return time.Hour
+		}
+	}
 	m.Unmount = func() error { return nil }
 	m.End = func(a power.Action) error {
 		switch scene {
@@ -270,6 +277,10 @@ func TestPowerOff(t *testing.T) { run(t, "off", nil).expect(t, "power-off") }
 
 func TestCtrlAltDel(t *testing.T) {
 	run(t, "signal", nil).expect(t, "reboot", "Ctrl-Alt-Del was pressed")
+}
+
+func TestEndDuringTheWaitOfABootLoop(t *testing.T) {
+	run(t, "loops", nil).expect(t, "reboot", "boot loop", "PID 1 was asked to end")
 }
 
 func TestCrashingDaemonIsStartedAgain(t *testing.T) {
