@@ -92,7 +92,12 @@ func testMachine(folder, scene string) Machine {
 			return time.Hour
 		}
 	}
-	m.Unmount = func() error { return nil }
+	m.Unmount = func() error {
+		if left, err := power.Processes(m.Proc); err != nil || len(left) > 0 {
+			return fmt.Errorf("the processes %v hold what is to be unmounted (%v)", left, err)
+		}
+		return nil
+	}
 	m.End = func(a power.Action) error {
 		switch scene {
 		case "panics":
@@ -302,7 +307,11 @@ func TestDaemonThatDoesNotStop(t *testing.T) {
 }
 
 func TestOrphanThatHoldsTheOutput(t *testing.T) {
-	run(t, "orphans", nil).expect(t, "reboot", "still holds its output", "not every process ended by itself", "killed=1")
+	o := run(t, "orphans", nil)
+	o.expect(t, "reboot", "still holds its output", "not every process ended by itself", "killed=1")
+	if strings.Contains(o.console, "to be unmounted") {
+		t.Errorf("it was unmounted before the orphan was gone:\n%s", o.console)
+	}
 }
 
 func TestEarlierPanics(t *testing.T) {
