@@ -118,6 +118,35 @@ func TestFloodOfNetworks(t *testing.T) {
 	n.await(t, "heeding routers again", func(State) bool { return heeded(t) == listening })
 }
 
+// A stranger announces a name server and takes it back, in turns.
+func TestFloodOfChanges(t *testing.T) {
+	far := namespace.New(t)
+	namespace.Cable(t, "eth0", far, "srv0")
+	stranger := announcer(t, far, "srv0")
+	n := start(t)
+	flap := func(lifetime time.Duration) {
+		announce(t, stranger, &ndp.RecursiveDNSServer{Lifetime: lifetime, Servers: []netip.Addr{netip.MustParseAddr("2001:db8::53")}})
+	}
+	n.await(t, "heard", func(s State) bool {
+		flap(time.Hour)
+		return len(s.DNS) == 1
+	})
+	began, changes := time.Now(), 0
+	_, changed := n.State()
+	for i := range 2000 {
+		flap(time.Duration(i%2) * time.Hour)
+		select {
+		case <-changed:
+			changes++
+			_, changed = n.State()
+		default:
+		}
+	}
+	if most := int(time.Since(began)/pace) + 2; changes > most {
+		t.Errorf("%d changes were made known, more than %d", changes, most)
+	}
+}
+
 func TestCrowd(t *testing.T) {
 	now := time.Unix(0, 0)
 	router := func(i int) routerad.Advertisement {
