@@ -43,6 +43,9 @@ type system struct {
 	watchdog *watchdog.Watchdog
 	// endings takes the first reason to end; others come too late.
 	endings chan ending
+	// over is closed once there is one.
+	over  chan struct{}
+	ended sync.Once
 }
 
 // Run is all that PID 1 does. It returns only when the machine can be neither
@@ -54,7 +57,7 @@ func Run(m Machine) error {
 
 	mountErr := mounts.All(m.Mounts)
 	out, outErr := openOutput(m)
-	s := &system{machine: m, out: out, log: out.logger(), alive: newLiveness(), endings: make(chan ending, 1)}
+	s := &system{machine: m, out: out, log: out.logger(), alive: newLiveness(), endings: make(chan ending, 1), over: make(chan struct{})}
 	defer out.dieLoudly()
 	s.log.Info("pcinit begins")
 	s.report("mounting isn't complete", mountErr)
@@ -73,8 +76,9 @@ func Run(m Machine) error {
 			panic(fmt.Sprintf("reaping ended: %v", err))
 		}
 	})
-	s.prepare()
+	// Before anything that may take minutes: a power button is heard then too.
 	go s.out.guard(func() { s.listen(background, signals) })
+	s.prepare()
 
 	end := s.keepDaemon(background, reap)
 	return s.end(end)
@@ -151,7 +155,10 @@ func (s *system) prepare() {
 	s.waitForEntropy()
 	if wait := m.Timing.Crashes(s.crashes.panics); wait > 0 {
 		s.log.Warn("the machine seems to be in a boot loop: pcd's start waits", "panics", s.crashes.panics, "wait", wait)
-		time.Sleep(wait)
+		select {
+		case <-s.over:
+		case <-time.After(wait):
+		}
 	}
 	s.alive.done("the start")
 }
@@ -217,10 +224,10 @@ func (s *system) listen(ctx context.Context, signals <-chan os.Signal) {
 
 // wants takes a wish to end the machine's run. The first one counts.
 func (s *system) wants(e ending) {
-	select {
-	case s.endings <- e:
-	default:
-	}
+	s.ended.Do(func() {
+		s.endings <- e
+		close(s.over)
+	})
 }
 
 // keepDaemon runs pcd until the machine's run is to end.

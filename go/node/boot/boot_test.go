@@ -85,7 +85,19 @@ func testMachine(folder, scene string) Machine {
 	if scene == "orphans" {
 		m.Timing.Dump, m.Timing.Processes = 200*time.Millisecond, 200*time.Millisecond
 	}
-	m.Unmount = func() error { return nil }
+	if scene == "loops" {
+		m.Timing.Crashes = func(int) time.Duration {
+			// Without it the test would wait too.
+			_ = syscall.Kill(1, unix.SIGTERM)
+			return time.Hour
+		}
+	}
+	m.Unmount = func() error {
+		if left, err := power.Processes(m.Proc); err != nil || len(left) > 0 {
+			return fmt.Errorf("the processes %v hold what is to be unmounted (%v)", left, err)
+		}
+		return nil
+	}
 	m.End = func(a power.Action) error {
 		switch scene {
 		case "panics":
@@ -272,6 +284,10 @@ func TestCtrlAltDel(t *testing.T) {
 	run(t, "signal", nil).expect(t, "reboot", "Ctrl-Alt-Del was pressed")
 }
 
+func TestEndDuringTheWaitOfABootLoop(t *testing.T) {
+	run(t, "loops", nil).expect(t, "reboot", "boot loop", "PID 1 was asked to end")
+}
+
 func TestCrashingDaemonIsStartedAgain(t *testing.T) {
 	o := run(t, "crashes", nil)
 	o.expect(t, "reboot", "run 4 of crashes", "panic: a mistake in pcd", "pcd exited with status 2 and will be started again", "failures=3")
@@ -291,7 +307,11 @@ func TestDaemonThatDoesNotStop(t *testing.T) {
 }
 
 func TestOrphanThatHoldsTheOutput(t *testing.T) {
-	run(t, "orphans", nil).expect(t, "reboot", "still holds its output", "not every process ended by itself", "killed=1")
+	o := run(t, "orphans", nil)
+	o.expect(t, "reboot", "still holds its output", "not every process ended by itself", "killed=1")
+	if strings.Contains(o.console, "to be unmounted") {
+		t.Errorf("it was unmounted before the orphan was gone:\n%s", o.console)
+	}
 }
 
 func TestEarlierPanics(t *testing.T) {

@@ -140,6 +140,12 @@ func (d *daemon) start() (*instance, error) {
 		attributes.Sys.UseCgroupFD, attributes.Sys.CgroupFD = true, int(folder.Fd())
 	}
 	child, err := d.reaper.Start(d.machine.Program, d.machine.Arguments, attributes)
+	if err != nil && group != nil {
+		// It may be the group's fault.
+		d.log.Warn("pcd runs without a control group", "error", errors.Join(err, group.Remove()))
+		group, attributes.Sys.UseCgroupFD = nil, false
+		child, err = d.reaper.Start(d.machine.Program, d.machine.Arguments, attributes)
+	}
 	if err != nil {
 		return nil, errors.Join(err, read.Close(), conn.Close())
 	}

@@ -3,16 +3,20 @@ package boot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/go/sys/cgroup"
 	"powercloud.unidatum.com/go/sys/pstore"
+	"powercloud.unidatum.com/go/sys/reaper"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -152,6 +156,35 @@ func TestKeepFails(t *testing.T) {
 	}
 	if err := keep(filepath.Join(dir, "file"), "name", ""); err == nil || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file was taken for a folder: %v", err)
+	}
+}
+
+// A folder that is no control group stands for one that the kernel starts nothing in.
+func TestGroupThatNothingStartsIn(t *testing.T) {
+	dir := t.TempDir()
+	reap := reaper.New(nil)
+	var reaping sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	reaping.Go(func() { _ = reap.Run(ctx) })
+	defer reaping.Wait()
+	defer stop()
+	d := &daemon{
+		machine: Machine{Program: "/proc/self/exe", Arguments: []string{"pcd", "-test.run=^$"}, RunDir: t.TempDir()},
+		reaper:  reap, log: discard(), line: func(string) {}, guard: func(run func()) { run() },
+		group: func(start int) (*cgroup.Group, error) { return cgroup.Make(dir, fmt.Sprint(start)) },
+	}
+	for range 2 {
+		i, err := d.start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := i.child.Status(); status.ExitStatus() != 0 || i.group != nil {
+			t.Errorf("pcd %s in the group %v", reaper.Describe(status), i.group)
+		}
+		<-i.written
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%d groups are left, %v", len(left), err)
 	}
 }
 

@@ -100,12 +100,7 @@ func (d *device) run(ctx context.Context, i link.Interface) {
 		supervisor.Component{Name: "dhcp", Run: dhcp.New(dhcp.Options{
 			Interface: d.name, HardwareAddr: i.HardwareAddr, Apply: d.applyLease, Moved: d.moved4, Log: d.log,
 		}).Run},
-		supervisor.Component{Name: "routers", Run: func(ctx context.Context) error {
-			if err := d.awaitLinkLocal(ctx); err != nil {
-				return err
-			}
-			return routerad.Run(ctx, routerad.Options{Interface: d.name, Heard: d.hear, Moved: d.movedRouters})
-		}},
+		supervisor.Component{Name: "routers", Run: d.runRouters},
 		supervisor.Component{Name: "dhcp6", Run: func(ctx context.Context) error { return d.runDHCP6(ctx, i) }},
 	)
 	// Its only error is ctx's.
@@ -135,15 +130,18 @@ func (d *device) awaitLinkLocal(ctx context.Context) error {
 // settings are the kernel's parameters of the interface.
 func (d *device) settings() []sysctl.Setting {
 	of := func(name, value, reason string) sysctl.Setting {
-		return sysctl.Setting{Name: "net/ipv6/conf/" + d.name + "/" + name, Value: value, Reason: reason}
+		return sysctl.Setting{Name: d.parameter(name), Value: value, Reason: reason}
 	}
 	return []sysctl.Setting{
-		of("accept_ra", "2", "routers are listened to even once the node forwards for its apps"),
+		of(acceptRouters, deaf, "routers are heeded while pcd counts what they announce"),
 		of("autoconf", "1", "routers give addresses"),
 		of("use_tempaddr", "0", "a node is to be found"),
 		of("ra_defrtr_metric", fmt.Sprint(d.metric()), "interfaces have an order"),
 	}
 }
+
+// parameter is the name of one of the kernel's parameters of the interface.
+func (d *device) parameter(name string) string { return "net/ipv6/conf/" + d.name + "/" + name }
 
 func (d *device) metric() int { return firstMetric + d.index }
 

@@ -171,6 +171,26 @@ func TestAddressTakenBack(t *testing.T) {
 	})
 }
 
+// A pcd before has left another address of the same network. As the older one, it is
+// the kernel's primary: with it goes every other that the kernel calls its secondary.
+func TestAnotherAddressThanBeforeARestart(t *testing.T) {
+	far := namespace.New(t)
+	near := namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")
+	if err := netlink.LinkSetUp(near); err != nil {
+		t.Fatal(err)
+	}
+	before := &net.IPNet{IP: net.IPv4(192, 0, 2, 9).To4(), Mask: net.CIDRMask(24, 32)}
+	if err := netlink.AddrAdd(near, &netlink.Addr{IPNet: before}); err != nil {
+		t.Fatal(err)
+	}
+	l := &liar{answer: func(int, *dhcpv4.DHCPv4) bool { return true }}
+	l.serve(t, far, "srv0")
+	n := start(t)
+	n.await(t, "has the new address alone, and routes", func(s State) bool {
+		return s.has("eth0", "192.0.2.10/32") && !s.has("eth0", "192.0.2.9/32") && len(routes(t)) == 2
+	})
+}
+
 func TestRenewedInTime(t *testing.T) {
 	far := namespace.New(t)
 	namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")

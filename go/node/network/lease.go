@@ -19,11 +19,13 @@ func (d *device) applyLease(l *dhcp.Lease) {
 		return
 	}
 	routeMTU := d.setMTU(l.MTU)
+	// The others go first: with the oldest address of a network, which a pcd before
+	// may have left, the kernel takes away every newer one of that network.
+	d.removeOthers(l.Address)
 	if err := d.table.SetAddress(d.index, l.Address, l.Duration, l.Duration); err != nil {
 		d.log.Error("the address by DHCP can't be used", "error", err)
 		return
 	}
-	d.removeOthers(l.Address)
 	d.setRoutes(d.routes(l, routeMTU))
 	d.log.Info("address by DHCP", "address", l.Address, "server", l.Server, "lease", l.Duration, "routes", len(l.Routes))
 	d.network.learn(d.index, func(s *servers) { s.dhcpDNS, s.dhcpNTP = l.DNS, l.NTP })

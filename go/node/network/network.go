@@ -34,6 +34,11 @@ import (
 	"powercloud.unidatum.com/go/sys/resolver"
 )
 
+// pace is the least time between two looks at the interfaces and at what their
+// networks have named. Strangers could otherwise have the name servers written, and
+// lines into the log, as often as they send.
+const pace = 100 * time.Millisecond
+
 // Config is what a Network works with.
 type Config struct {
 	// Manage tells whether an interface is to be brought up; Physical when nil.
@@ -125,6 +130,11 @@ func (n *Network) Run(ctx context.Context) error {
 		}
 		if !next.IsZero() {
 			expiry.Reset(max(time.Until(next), time.Second))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pace):
 		}
 	}
 }

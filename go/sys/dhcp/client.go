@@ -85,7 +85,11 @@ func (p *protocol) Use(before, l *Lease) {
 		p.log.Info("the DHCP server gave another address", "before", before.Address)
 		p.apply(nil)
 	}
-	for _, ignored := range l.Ignored {
+	var told []string
+	if before != nil {
+		told = before.Ignored
+	}
+	for _, ignored := range lease.Tell(told, l.Ignored) {
 		p.log.Warn("not taken from the DHCP server", "server", l.Server, "ignored", ignored)
 	}
 	p.apply(l)

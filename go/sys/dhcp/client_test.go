@@ -1,10 +1,12 @@
 package dhcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,5 +86,19 @@ func TestClient(t *testing.T) {
 			p := &play{leasetest.Play[Lease]{Script: c.script, Moves: c.moves}}
 			p.Run(t, newClient(p, p.Clock(), Options{Apply: p.apply, Moved: p.Moved(), Log: slog.New(slog.DiscardHandler)}), c.want)
 		})
+	}
+}
+
+func TestLiesAtEachRenewalDoNotFloodTheLog(t *testing.T) {
+	lying := granted(1)
+	for range maxRoutes {
+		lying.ignore("a route")
+	}
+	var lines bytes.Buffer
+	p := &play{leasetest.Play[Lease]{Script: []any{lying, lying, lying}}}
+	p.Run(t, newClient(p, p.Clock(), Options{Apply: p.apply, Moved: p.Moved(), Log: slog.New(slog.NewTextHandler(&lines, nil))}),
+		"0s acquire, use 192.0.2.1, 13m20s renew, use 192.0.2.1, 26m40s renew, use 192.0.2.1, 40m0s renew")
+	if n := strings.Count(lines.String(), "not taken"); n == 0 || n > 10 {
+		t.Errorf("%d lines:\n%s", n, lines.String())
 	}
 }

@@ -80,8 +80,12 @@ func (p *protocol) Check(ctx context.Context, l *Lease, age time.Duration) (*Lea
 }
 
 // Use applies a lease.
-func (p *protocol) Use(_, l *Lease) {
-	for _, ignored := range l.Ignored {
+func (p *protocol) Use(before, l *Lease) {
+	var told []string
+	if before != nil {
+		told = before.Ignored
+	}
+	for _, ignored := range lease.Tell(told, l.Ignored) {
 		p.log.Warn("not taken from the DHCPv6 server", "ignored", ignored)
 	}
 	p.apply(l)

@@ -6,12 +6,31 @@ package lease
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 )
 
 // leastPause is the least between two requests for more time, for long leases
 // (RFC 2131, section 4.4.5).
 const leastPause = time.Minute
+
+// maxTold is how much of what wasn't taken from one answer is told.
+const maxTold = 8
+
+// Tell returns what to write into the log of what wasn't taken from a server's
+// answer, given the same of its answer before: nothing of what was told already, and
+// not much of one answer. A server that lies at each renewal would otherwise push
+// everything else out of the log.
+func Tell(before, ignored []string) []string {
+	if slices.Equal(before, ignored) {
+		return nil
+	}
+	if more := len(ignored) - maxTold; more > 0 {
+		return append(slices.Clone(ignored[:maxTold]), fmt.Sprintf("%d more things", more))
+	}
+	return ignored
+}
 
 // Times are a lease's, each counted from when the lease was asked for. Renew is
 // at most Rebind, which is at most Duration.

@@ -84,3 +84,24 @@ func TestExtend(t *testing.T) {
 		t.Errorf("asked %q, want %q", asked, want)
 	}
 }
+
+func TestTell(t *testing.T) {
+	lies := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf("lie %d", i))
+		}
+		return all
+	}
+	for name, c := range map[string]struct{ before, now, want []string }{
+		"nothing":        {},
+		"the first time": {nil, lies(2), lies(2)},
+		"again":          {lies(2), lies(2), nil},
+		"another":        {lies(1), lies(2), lies(2)},
+		"no more":        {lies(1), nil, nil},
+		"a flood":        {lies(1), lies(80), append(lies(8), "72 more things")},
+	} {
+		if got := lease.Tell(c.before, c.now); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -53,6 +53,14 @@ func CatchCtrlAltDel() error {
 	return nil
 }
 
+// kernelThread marks the kernel's own among a process's flags: PF_KTHREAD in its
+// include/linux/sched.h.
+const kernelThread = 0x0020_0000
+
+// killedTime is how long processes that were killed may take to be gone. One that waits
+// for a disk may never be.
+const killedTime = 5 * time.Second
+
 // Processes returns the numbers of the processes that run, without the kernel's
 // own, this one, and PID 1, given where /proc is.
 func Processes(proc string) ([]int, error) {
@@ -66,17 +74,29 @@ func Processes(proc string) ([]int, error) {
 		if err != nil || pid <= 1 || pid == os.Getpid() {
 			continue
 		}
-		// The kernel's threads have no memory of their own, and neither has a
-		// zombie: both show an empty list.
-		if maps, err := os.ReadFile(filepath.Join(proc, entry.Name(), "cmdline")); err == nil && len(maps) > 0 {
+		// Not its command line: a process can make that empty, as the kernel's are.
+		if stat, err := os.ReadFile(filepath.Join(proc, entry.Name(), "stat")); err == nil && !ofKernel(string(stat)) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
 }
 
+// ofKernel tells whether /proc/PID/stat is that of a thread of the kernel's. The
+// flags are the seventh word after the program's name, which may hold anything.
+func ofKernel(stat string) bool {
+	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(words) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(words[6], 10, 32)
+	return err == nil && flags&kernelThread != 0
+}
+
 // EndProcesses asks every process to end, waits at most a time, and kills the
-// rest. Only PID 1 may call it. It returns how many had to be killed.
+// rest. Only PID 1 may call it. It returns how many had to be killed. When it
+// returns, what was killed is gone and holds no file system any more, unless it
+// waits for a disk.
 func EndProcesses(proc string, grace time.Duration) (killed int, err error) {
 	if os.Getpid() != 1 {
 		return 0, errors.New("end all processes: only PID 1 may do that")
@@ -84,25 +104,33 @@ func EndProcesses(proc string, grace time.Duration) (killed int, err error) {
 	if err := unix.Kill(-1, unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
 		return 0, fmt.Errorf("ask all processes to end: %w", err)
 	}
-	deadline := time.Now().Add(grace)
-	for {
-		left, err := Processes(proc)
-		if err != nil {
-			return 0, err
-		}
-		if len(left) == 0 {
-			return 0, nil
-		}
-		if time.Now().After(deadline) {
-			killed = len(left)
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
+	left, err := wait(proc, grace)
+	if err != nil || left == 0 {
+		return 0, err
 	}
 	if err := unix.Kill(-1, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		return killed, fmt.Errorf("kill the processes that are left: %w", err)
+		return left, fmt.Errorf("kill the processes that are left: %w", err)
 	}
-	return killed, nil
+	switch still, err := wait(proc, killedTime); {
+	case err != nil:
+		return left, err
+	case still > 0:
+		return left, fmt.Errorf("%d processes that were killed don't end", still)
+	}
+	return left, nil
+}
+
+// wait waits at most a time until there is no process, and returns how many are
+// left.
+func wait(proc string, atMost time.Duration) (left int, err error) {
+	deadline := time.Now().Add(atMost)
+	for {
+		pids, err := Processes(proc)
+		if err != nil || len(pids) == 0 || time.Now().After(deadline) {
+			return len(pids), err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // kept are file systems of the kernel's own: nothing of them is on a disk, and

@@ -13,18 +13,26 @@ import (
 
 func TestProcesses(t *testing.T) {
 	proc := t.TempDir()
-	for name, line := range map[string]string{"1": "/init", "2": "", "77": "/sbin/pcd\x00", "self": "x", "1234567": "y"} {
+	for name, line := range map[string]string{
+		"1":       "1 (init) S 0 1 1 0 -1 4194560 1",
+		"2":       "2 (kthreadd) S 0 0 0 0 -1 2129984 0",
+		"3":       "3 (rcu) 1 2 3) I 2 0 0 0 -1 69238880 0",
+		"77":      "77 (pcd) S 1 77 77 0 -1 4194304 9",
+		"78":      "78 (x) S 2 0 0 0 -1 2129984 (y) R 1 77 77 0 -1 4194304 9",
+		"self":    "77 (pcd) S 1 77 77 0 -1 4194304 9",
+		"1234567": "1234567 (y) Z 77 77 77 0 -1 4194304 9",
+	} {
 		dir := filepath.Join(proc, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "cmdline"), []byte(line), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "stat"), []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pids, err := Processes(proc)
 	slices.Sort(pids)
-	if err != nil || !slices.Equal(pids, []int{77, 1234567}) {
+	if err != nil || !slices.Equal(pids, []int{77, 78, 1234567}) {
 		t.Errorf("processes %v, %v", pids, err)
 	}
 }

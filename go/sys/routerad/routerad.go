@@ -32,6 +32,20 @@ const (
 	solicitPause  = 4 * time.Second
 )
 
+// An announcement (RFC 4861, section 4.2) and its options, in bytes.
+const (
+	headerSize  = 16
+	flagsOffset = 5
+	managedFlag = 0x80
+	otherFlag   = 0x40
+	// optionUnit is what the sizes of options are counted in.
+	optionUnit = 8
+	// prefixOption tells of a network (section 4.6.2).
+	prefixOption = 3
+	prefixSize   = 32
+	prefixOffset = 16
+)
+
 // Advertisement is what a router has announced.
 type Advertisement struct {
 	// Router is its address on this link.
@@ -40,6 +54,9 @@ type Advertisement struct {
 	Managed, Other bool
 	// DNS are name servers.
 	DNS []Server
+	// Networks are those that it says are on this link, or that addresses are to be
+	// made of: the kernel has a route or more for each.
+	Networks []netip.Prefix
 }
 
 // Server is a name server. Its address has a zone if it is of this link only.
@@ -66,19 +83,28 @@ var ErrMalformed = errors.New("no announcement of a router")
 // Parse reads an announcement, given its sender, the hop limit that it arrived
 // with, and the interface as the zone of addresses. 255 shows that no router has passed it on (RFC 4861, section
 // 6.1.2).
+//
+// One with an option that is wrong in itself counts, since the kernel heeds it too,
+// but names no servers.
 func Parse(b []byte, sender netip.Addr, hopLimit int, zone string) (Advertisement, error) {
 	if hopLimit != 255 || !sender.IsLinkLocalUnicast() {
 		return Advertisement{}, fmt.Errorf("%w of this link", ErrMalformed)
 	}
+	if len(b) < headerSize || b[0] != byte(ipv6.ICMPTypeRouterAdvertisement) || b[1] != 0 {
+		return Advertisement{}, ErrMalformed
+	}
+	a := Advertisement{
+		Router: sender.WithZone(zone), Managed: b[flagsOffset]&managedFlag != 0, Other: b[flagsOffset]&otherFlag != 0,
+		Networks: networks(b[headerSize:]),
+	}
 	message, err := ndp.ParseMessage(b)
 	if err != nil {
-		return Advertisement{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return a, nil
 	}
 	ra, ok := message.(*ndp.RouterAdvertisement)
 	if !ok {
 		return Advertisement{}, ErrMalformed
 	}
-	a := Advertisement{Router: sender.WithZone(zone), Managed: ra.ManagedConfiguration, Other: ra.OtherConfiguration}
 	for _, option := range ra.Options {
 		rdnss, ok := option.(*ndp.RecursiveDNSServer)
 		if !ok {
@@ -96,6 +122,26 @@ func Parse(b []byte, sender netip.Addr, hopLimit int, zone string) (Advertisemen
 		}
 	}
 	return a, nil
+}
+
+// networks returns what the options of an announcement say of networks. It passes
+// over all other options, as the kernel does, whatever is in them.
+func networks(options []byte) []netip.Prefix {
+	var all []netip.Prefix
+	for len(options) >= optionUnit {
+		size := int(options[1]) * optionUnit
+		if size == 0 || size > len(options) {
+			break
+		}
+		if options[0] == prefixOption && size == prefixSize {
+			addr := netip.AddrFrom16([16]byte(options[prefixOffset : prefixOffset+16]))
+			if p, err := addr.Prefix(int(options[2])); err == nil && !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+		options = options[size:]
+	}
+	return all
 }
 
 // usable tells whether an address can be a name server's.

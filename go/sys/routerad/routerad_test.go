@@ -81,10 +81,37 @@ func TestNumberOfServersIsBounded(t *testing.T) {
 	}
 }
 
+// The kernel heeds an announcement in which an option is wrong: it must count.
+func TestNetworks(t *testing.T) {
+	prefix := func(text string) ndp.Option {
+		p := netip.MustParsePrefix(text)
+		return &ndp.PrefixInformation{Prefix: p.Addr(), PrefixLength: uint8(p.Bits()), OnLink: true, ValidLifetime: time.Hour}
+	}
+	b := message(t, &ndp.RouterAdvertisement{ManagedConfiguration: true, Options: []ndp.Option{
+		prefix("2001:db8::/64"), prefix("2001:db8:1::/48"), prefix("2001:db8::/64"),
+	}})
+	// A list of domains without any.
+	b = append(b, 31, 1, 0, 0, 0, 0, 0, 0)
+	b = append(b, message(t, &ndp.RouterAdvertisement{Options: []ndp.Option{prefix("2001:db8:2::/64")}})[headerSize:]...)
+	if _, err := ndp.ParseMessage(b); err == nil {
+		t.Fatal("the option isn't wrong")
+	}
+	a, err := Parse(b, router, 255, "eth0")
+	want := []netip.Prefix{
+		netip.MustParsePrefix("2001:db8::/64"), netip.MustParsePrefix("2001:db8:1::/48"), netip.MustParsePrefix("2001:db8:2::/64"),
+	}
+	if err != nil || !a.Managed || !slices.Equal(a.Networks, want) {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(message(f, &ndp.RouterAdvertisement{}))
 	f.Add(message(f, &ndp.RouterAdvertisement{OtherConfiguration: true, Options: []ndp.Option{
 		&ndp.RecursiveDNSServer{Lifetime: time.Minute, Servers: servers("2001:db8::53", "fe80::1")},
+	}}))
+	f.Add(message(f, &ndp.RouterAdvertisement{Options: []ndp.Option{
+		&ndp.PrefixInformation{Prefix: netip.MustParseAddr("2001:db8::"), PrefixLength: 64, OnLink: true},
 	}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := Parse(b, router, 255, "eth0")
@@ -98,6 +125,11 @@ func FuzzParse(f *testing.F) {
 		}
 		if len(a.DNS) > maxServers {
 			t.Errorf("%d servers", len(a.DNS))
+		}
+		for _, p := range a.Networks {
+			if !p.IsValid() || p != p.Masked() {
+				t.Errorf("network %v", p)
+			}
 		}
 	})
 }
