@@ -186,9 +186,11 @@ func TestSame(t *testing.T) {
 	if err := same([]byte("abc"), []byte("abc")); err != nil {
 		t.Error(err)
 	}
-	for _, other := range []string{"abd", "ab", "abcd", ""} {
-		if same([]byte("abc"), []byte(other)) == nil {
-			t.Errorf("%q passed for %q", other, "abc")
+	for other, want := range map[string]string{
+		"abd": "from byte 2 on: 63, and 64", "ab": "from byte 2 on: 63, and ", "abcd": "from byte 3 on: , and 64", "": "from byte 0 on: 61 62 63, and ",
+	} {
+		if err := same([]byte("abc"), []byte(other)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q for %q gave %v, want it to end with %q", other, "abc", err, want)
 		}
 	}
 	if same(nil, nil) == nil {
@@ -208,8 +210,10 @@ func same(first, second []byte) error {
 	for at < min(len(first), len(second)) && first[at] == second[at] {
 		at++
 	}
-	return fmt.Errorf("SHA-256 %x (%d bytes) and %x (%d bytes), which differ from byte %d on",
-		sha256.Sum256(first), len(first), sha256.Sum256(second), len(second), at)
+	const shown = 16
+	return fmt.Errorf("SHA-256 %x (%d bytes) and %x (%d bytes), which differ from byte %d on: % x, and % x",
+		sha256.Sum256(first), len(first), sha256.Sum256(second), len(second), at,
+		first[at:min(at+shown, len(first))], second[at:min(at+shown, len(second))])
 }
 
 // build runs a Bazel of its own in the workspace. What actions with a mnemonic
