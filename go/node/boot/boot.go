@@ -39,8 +39,8 @@ type system struct {
 	crashes *crashes
 	// group makes pcd's control groups; nil where there are none.
 	group func(start int) (*cgroup.Group, error)
-	// watchdog is nil without one.
-	watchdog *watchdog.Watchdog
+	// watchdogs are those that run, the best one first.
+	watchdogs []*watchdog.Watchdog
 	// endings takes the first reason to end; others come too late.
 	endings chan ending
 	// over is closed once there is one.
@@ -67,8 +67,9 @@ func Run(m Machine) error {
 	background, stopBackground := context.WithCancel(context.Background())
 	defer stopBackground()
 	s.alive.expect("the start", 2*time.Minute+m.Timing.Entropy+m.Timing.Crashes(keptDumps+1))
-	if s.watchdog = openWatchdog(m, s.log); s.watchdog != nil {
-		go s.out.guard(func() { s.alive.feed(background, s.watchdog, s.log) })
+	s.watchdogs = openWatchdogs(m, watchdog.Open, s.log)
+	for _, w := range s.watchdogs {
+		go s.out.guard(func() { s.alive.feed(background, w, s.log) })
 	}
 	reap := reaper.New(nil)
 	go s.out.guard(func() {
@@ -280,10 +281,12 @@ func (s *system) end(e ending) error {
 	s.report("not everything could be unmounted", s.machine.Unmount())
 	s.log.Info("good-bye", "action", e.action.String())
 	s.out.consoles.Flush(5 * time.Second)
-	if s.watchdog != nil && e.action == power.Off {
+	if e.action == power.Off {
 		// Some would switch the machine on again. A reboot that hangs, on the
-		// other hand, is what it is for.
-		s.report("the watchdog can't be stopped", s.watchdog.Disarm())
+		// other hand, is what they are for.
+		for _, w := range s.watchdogs {
+			s.report("a watchdog can't be stopped", w.Disarm())
+		}
 	}
 	if err := s.machine.End(e.action); err != nil {
 		s.log.Error("the machine's run can't be ended", "error", err)

@@ -88,21 +88,33 @@ func (l *liveness) feed(ctx context.Context, w feeder, log *slog.Logger) {
 	}
 }
 
-// openWatchdog starts the best watchdog that there is, or returns nil.
-func openWatchdog(m Machine, log *slog.Logger) *watchdog.Watchdog {
+// openWatchdogs starts the best watchdog that can be had, and takes over every other
+// that runs already: a firmware may have started it, and the kernel feeds it for some
+// minutes only.
+func openWatchdogs(m Machine, open func(path string, timeout time.Duration) (*watchdog.Watchdog, error), log *slog.Logger) []*watchdog.Watchdog {
 	found, err := watchdog.Find(m.WatchdogClass)
 	if err != nil {
 		log.Warn("nothing resets this machine when it freezes", "error", err)
 		return nil
 	}
-	if found.CausedReset {
-		log.Warn("the watchdog had to reset the machine", "watchdog", found.Identity)
+	var opened []*watchdog.Watchdog
+	for _, f := range found {
+		if f.CausedReset {
+			log.Warn("the watchdog had to reset the machine", "watchdog", f.Identity)
+		}
+		if len(opened) > 0 && !f.Running {
+			continue
+		}
+		w, err := open(m.Devices+"/"+f.Name, m.Timing.Watchdog)
+		if err != nil {
+			log.Warn("a watchdog can't be used", "watchdog", f.Identity, "error", err)
+			continue
+		}
+		log.Info("the watchdog runs", "watchdog", f.Identity, "software", f.Software, "timeout", w.Timeout())
+		opened = append(opened, w)
 	}
-	w, err := watchdog.Open(m.Devices+"/"+found.Name, m.Timing.Watchdog)
-	if err != nil {
-		log.Warn("nothing resets this machine when it freezes", "error", err)
-		return nil
+	if len(opened) == 0 {
+		log.Warn("nothing resets this machine when it freezes")
 	}
-	log.Info("the watchdog runs", "watchdog", found.Identity, "software", found.Software, "timeout", w.Timeout())
-	return w
+	return opened
 }

@@ -17,6 +17,7 @@ import (
 	"powercloud.unidatum.com/go/sys/cgroup"
 	"powercloud.unidatum.com/go/sys/pstore"
 	"powercloud.unidatum.com/go/sys/reaper"
+	"powercloud.unidatum.com/go/sys/watchdog"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -34,6 +35,40 @@ func (d *dog) Ping() error {
 }
 
 func (d *dog) Timeout() time.Duration { return 4 * time.Millisecond }
+
+// TestWatchdogs has several, of which the first can't be opened.
+func TestWatchdogs(t *testing.T) {
+	class := t.TempDir()
+	for name, is := range map[string][2]string{
+		"watchdog0": {"Software Watchdog", "inactive"}, "watchdog1": {"broken", "inactive"}, "watchdog2": {"good", "inactive"},
+		"watchdog3": {"spare", "inactive"}, "watchdog4": {"started by the firmware", "active"},
+	} {
+		folder := filepath.Join(class, name)
+		err := os.Mkdir(folder, 0o700)
+		for i, file := range []string{"identity", "state"} {
+			err = errors.Join(err, os.WriteFile(filepath.Join(folder, file), []byte(is[i]), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var tried []string
+	open := func(path string, timeout time.Duration) (*watchdog.Watchdog, error) {
+		tried = append(tried, path)
+		if path == "/dev/watchdog1" || timeout != time.Minute {
+			return nil, errors.New("broken")
+		}
+		return &watchdog.Watchdog{}, nil
+	}
+	m := Machine{WatchdogClass: class, Devices: "/dev", Timing: Timing{Watchdog: time.Minute}}
+	if opened := openWatchdogs(m, open, discard()); len(opened) != 2 || !slices.Equal(tried, []string{"/dev/watchdog1", "/dev/watchdog2", "/dev/watchdog4"}) {
+		t.Errorf("%d were opened, of %q", len(opened), tried)
+	}
+	m.Timing.Watchdog, tried = time.Second, nil
+	if opened := openWatchdogs(m, open, discard()); len(opened) != 0 || len(tried) != 5 {
+		t.Errorf("%d were opened, of %q", len(opened), tried)
+	}
+}
 
 func TestWatchdogStarvesWhenAPartHangs(t *testing.T) {
 	now := time.Unix(0, 0)

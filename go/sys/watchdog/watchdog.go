@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,42 +38,53 @@ type Found struct {
 	Identity string
 	// Software is whether it is the kernel's own.
 	Software bool
+	// Running is whether it runs already, since the firmware started it. The kernel
+	// feeds it only for a while.
+	Running bool
 	// CausedReset is whether it was this watchdog that last reset the machine,
 	// as far as its driver can tell.
 	CausedReset bool
 }
 
-// Find chooses among the watchdogs that a folder lists, Class but for tests:
-// hardware before software, then the lowest name.
-func Find(class string) (Found, error) {
+// Find returns the watchdogs that a folder lists, Class but for tests: hardware
+// before software, and else by name.
+func Find(class string) ([]Found, error) {
 	entries, err := os.ReadDir(class)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return Found{}, fmt.Errorf("look for watchdogs: %w", err)
+		return nil, fmt.Errorf("look for watchdogs: %w", err)
 	}
-	best := Found{}
+	var all []Found
 	for _, entry := range entries {
 		if !strings.HasPrefix(entry.Name(), "watchdog") {
 			continue
 		}
-		identity, err := os.ReadFile(filepath.Join(class, entry.Name(), "identity"))
-		if err != nil {
+		attribute := func(name string) string {
+			// What a driver doesn't tell isn't so.
+			content, _ := os.ReadFile(filepath.Join(class, entry.Name(), name))
+			return strings.TrimSpace(string(content))
+		}
+		found := Found{Name: entry.Name(), Identity: attribute("identity"), Running: attribute("state") == "active"}
+		if found.Identity == "" {
 			continue
 		}
-		found := Found{Name: entry.Name(), Identity: strings.TrimSpace(string(identity))}
 		found.Software = found.Identity == softwareName
-		if status, err := os.ReadFile(filepath.Join(class, entry.Name(), "bootstatus")); err == nil {
-			var bits uint32
-			_, err := fmt.Sscanf(string(status), "%v", &bits)
-			found.CausedReset = err == nil && bits&cardReset != 0
-		}
-		if best.Name == "" || best.Software && !found.Software {
-			best = found
-		}
+		bits, err := strconv.ParseUint(attribute("bootstatus"), 0, 32)
+		found.CausedReset = err == nil && bits&cardReset != 0
+		all = append(all, found)
 	}
-	if best.Name == "" {
-		return Found{}, ErrNone
+	if len(all) == 0 {
+		return nil, ErrNone
 	}
-	return best, nil
+	slices.SortStableFunc(all, func(a, b Found) int {
+		switch {
+		case a.Software == b.Software:
+			return 0
+		case b.Software:
+			return -1
+		}
+		return 1
+	})
+	return all, nil
 }
 
 // Watchdog is a device that runs.

@@ -4,17 +4,18 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
 
-func device(t *testing.T, class, name, identity, bootStatus string) {
+func device(t *testing.T, class, name, identity, state, bootStatus string) {
 	t.Helper()
 	dir := filepath.Join(class, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{"identity": identity, "bootstatus": bootStatus} {
+	for file, text := range map[string]string{"identity": identity, "state": state, "bootstatus": bootStatus} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -29,14 +30,21 @@ func TestHardwareBeforeSoftware(t *testing.T) {
 	if _, err := Find(filepath.Join(class, "none")); !errors.Is(err, ErrNone) {
 		t.Errorf("without a folder: %v", err)
 	}
-	device(t, class, "watchdog0", "Software Watchdog", "0")
-	if f, err := Find(class); f.Name != "watchdog0" || !f.Software || err != nil {
+	device(t, class, "watchdog0", "Software Watchdog", "inactive", "0")
+	software := Found{Name: "watchdog0", Identity: "Software Watchdog", Software: true}
+	if f, err := Find(class); !slices.Equal(f, []Found{software}) || err != nil {
 		t.Errorf("with software alone: %+v, %v", f, err)
 	}
-	device(t, class, "watchdog1", "i6300ESB timer", "32")
-	device(t, class, "watchdog2", "iTCO_wdt", "0")
+	device(t, class, "watchdog1", "i6300ESB timer", "inactive", "32")
+	device(t, class, "watchdog2", "iTCO_wdt", "active", "0")
+	device(t, class, "watchdog3", "", "active", "0")
 	f, err := Find(class)
-	if want := (Found{Name: "watchdog1", Identity: "i6300ESB timer", CausedReset: true}); f != want || err != nil {
+	want := []Found{
+		{Name: "watchdog1", Identity: "i6300ESB timer", CausedReset: true},
+		{Name: "watchdog2", Identity: "iTCO_wdt", Running: true},
+		software,
+	}
+	if !slices.Equal(f, want) || err != nil {
 		t.Errorf("found %+v, %v, want %+v", f, err, want)
 	}
 }
