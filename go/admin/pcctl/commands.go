@@ -7,12 +7,14 @@ import (
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/admin/prompt"
+	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/admin/storage"
 )
 
 // commands returns pcctl's commands.
 func commands(env Env, secrets prompt.Secrets) []*cli.Command {
-	return append(storage.Commands(env, secrets), versionCommand(env), completionCommand(env), helpCommand())
+	cluster := &session.Session{Env: env, Secrets: secrets}
+	return append(storage.Commands(cluster), versionCommand(env), completionCommand(env), helpCommand())
 }
 
 func versionCommand(env Env) *cli.Command {

@@ -59,22 +59,22 @@ func (g *group) get(ctx context.Context, cmd *cli.Command, args []string) error 
 	if err := run.checkTarget(); err != nil {
 		return err
 	}
-	bar := g.bar("fetching", progress.Bytes)
+	bar := g.Bar("fetching", progress.Bytes)
 	defer bar.Close()
-	s, err := g.objects(ctx, cmd, bar)
+	s, err := g.Objects(ctx, cmd, bar)
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, s.repo)
+	defer g.Leave(ctx, s.Repository)
 	d := &downloads{group: g, store: s.Store, bar: bar, json: cmd.Bool("json")}
 	d.failures = &failures{group: g, bar: bar}
 	switch {
 	case run.toStream():
-		if g.env.StdoutTerminal {
+		if g.Env.StdoutTerminal {
 			// The bar would be drawn into the content.
 			bar.Close()
 		}
-		_, err = s.Get(ctx, run.names[0], files.Writer(ctx, g.env.Stdout), bar)
+		_, err = s.Get(ctx, run.names[0], files.Writer(ctx, g.Env.Stdout), bar)
 	case run.dir == "":
 		err = d.single(ctx, run.names[0], run.file)
 	default:
@@ -83,7 +83,7 @@ func (g *group) get(ctx context.Context, cmd *cli.Command, args []string) error 
 	if err != nil {
 		return err
 	}
-	g.warnCorrupt(s, bar)
+	g.WarnCorrupt(s, bar)
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (d *downloads) print(o store.Object, file string) error {
 	result := newObjectResult(o)
 	result.File = file
 	var err error
-	d.bar.Print(func() { err = command.WriteJSON(d.group.env.Stdout, result) })
+	d.bar.Print(func() { err = command.WriteJSON(d.group.Env.Stdout, result) })
 	return err
 }
 

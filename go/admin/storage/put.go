@@ -71,19 +71,19 @@ func (g *group) put(ctx context.Context, cmd *cli.Command, args []string) error 
 			return err
 		}
 	}
-	bar := g.bar("storing", progress.Bytes)
+	bar := g.Bar("storing", progress.Bytes)
 	defer bar.Close()
-	s, err := g.objects(ctx, cmd, bar)
+	s, err := g.Objects(ctx, cmd, bar)
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, s.repo)
-	p := &putting{group: g, bar: bar, json: cmd.Bool("json"), omit: localDirectories(s.specs)}
+	defer g.Leave(ctx, s.Repository)
+	p := &putting{group: g, bar: bar, json: cmd.Bool("json"), omit: localDirectories(s.Specs)}
 	p.failures = &failures{group: g, bar: bar}
 	if err := p.run(ctx, s.Store, uploads); err != nil {
 		return err
 	}
-	g.warnMissed(s)
+	g.WarnMissed(s)
 	return nil
 }
 
@@ -200,13 +200,13 @@ func (p *putting) print(objects []store.Object) error {
 		}
 		fmt.Fprintf(&lines, "stored %s (%d bytes, %d chunks)\n", command.Printable(o.Name), o.Size, o.Chunks)
 	}
-	return p.group.env.Printf("%s", lines.Bytes())
+	return p.group.Env.Printf("%s", lines.Bytes())
 }
 
 // meter returns what the store tells its progress to. On a terminal the whole
 // amount is found out first, so that the bar means something.
 func (p *putting) meter(ctx context.Context, uploads []upload) store.Progress {
-	if !p.group.env.ShowProgress {
+	if !p.group.Env.ShowProgress {
 		return p.bar
 	}
 	var total int64
@@ -236,7 +236,7 @@ func (p *putting) sources(ctx context.Context, uploads []upload) func(yield func
 			switch {
 			case u.info == nil:
 				source := store.Source{Name: u.name, Size: store.UnknownSize, Open: func() (io.ReadCloser, error) {
-					return io.NopCloser(files.Reader(ctx, p.group.env.Stdin)), nil
+					return io.NopCloser(files.Reader(ctx, p.group.Env.Stdin)), nil
 				}}
 				if !yield(source) {
 					return
@@ -261,7 +261,7 @@ func (p *putting) tree(u upload) files.Tree {
 		Top:  u.path,
 		Omit: p.omit,
 		Skipped: func(path, why string) {
-			p.bar.Print(func() { p.group.warn("%s is %s: not stored", command.Printable(path), why) })
+			p.bar.Print(func() { p.group.Warn("%s is %s: not stored", command.Printable(path), why) })
 		},
 		Failed: func(_ string, err error) { p.failures.add(err) },
 	}
