@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/admin/prompt"
+	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store/storetest"
@@ -351,4 +352,47 @@ func TestProgressIsGoneBeforeResults(t *testing.T) {
 	s.show = false
 	s.want(0, "put", "a", path)
 	s.wantStderr("")
+}
+
+// TestSystemObjects: users neither see nor change the system's own objects, unless
+// they ask to see them.
+func TestSystemObjects(t *testing.T) {
+	s := newTrial(t)
+	s.want(0, "put", "a", s.file("a", "hello"))
+	const name = ".powercloud/registry"
+	objects := session.SystemObjects{Store: s.bed.Open()}
+	if err := objects.Write(t.Context(), name, []byte("system")); err != nil {
+		t.Fatal(err)
+	}
+	s.want(0, "ls")
+	s.wantStdout("           5  2026-01-02 03:04  a\n")
+	s.want(0, "ls", ".powercloud/")
+	s.wantStdout("           6  2026-01-02 03:04  .powercloud/registry\n")
+	s.want(0, "get", name)
+	s.wantStdout("system")
+	out := t.TempDir()
+	s.want(0, "get", "/", out)
+	entries, err := os.ReadDir(out)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "a" {
+		t.Errorf("fetched %v, %v", entries, err)
+	}
+	dir := filepath.Join(t.TempDir(), ".powercloud")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"put", name, s.file("b", "forged")},
+		{"put", ".powercloud", dir},
+		{"put", ".powercloud/", s.file("registry", "forged")},
+		{"put", "/", dir},
+		{"rm", name},
+	} {
+		s.want(1, args...)
+		if !strings.HasSuffix(s.stderr.String(), "the names below .powercloud/ are the system's own\n") {
+			t.Errorf("pcctl %q: %s", args, s.stderr.String())
+		}
+	}
+	s.want(0, "put", ".powercloudy", s.file("c", ""))
+	s.want(0, "get", name)
+	s.wantStdout("system")
 }

@@ -320,35 +320,38 @@ func (d *downloads) fetchBelow(ctx context.Context, root *os.Root, dir string, t
 // can't be one is counted as a failure.
 func (d *downloads) targets(ctx context.Context, run download) ([]target, store.Progress, error) {
 	var meter store.Progress = d.bar
-	names := run.names
+	var wanted []target
+	for _, name := range run.names {
+		wanted = append(wanted, target{name, path.Base(name), notListed})
+	}
 	if run.allPrefix {
 		list, err := d.store.ListToGet(ctx, run.prefix)
-		if list.Len() == 0 && err == nil {
+		var total int64
+		for i := range list.Len() {
+			o := list.At(i)
+			if isHidden(o.Name, run.prefix) {
+				continue
+			}
+			wanted = append(wanted, target{o.Name, strings.TrimPrefix(o.Name, run.prefix), i})
+			total += o.Size
+		}
+		if len(wanted) == 0 && err == nil {
 			err = fmt.Errorf("no object's name starts with %s", command.Printable(run.prefix))
 		}
-		if list.Len() == 0 {
+		if len(wanted) == 0 {
 			return nil, nil, err
 		}
 		if err != nil {
 			// What can be read is fetched, but get fails in the end.
 			d.failures.add(err)
 		}
-		var total int64
 		d.listing = list
-		for o := range list.Objects() {
-			names = append(names, o.Name)
-			total += o.Size
-		}
 		meter = d.bar.Total(total)
 	}
 	var targets []target
 	taken := map[string]string{}
-	for i, name := range names {
-		relative := strings.TrimPrefix(name, run.prefix)
-		index := i
-		if !run.allPrefix {
-			relative, index = path.Base(name), notListed
-		}
+	for _, t := range wanted {
+		name, relative, index := t.name, t.path, t.index
 		local, err := files.LocalPath(relative, runtime.GOOS)
 		if err != nil {
 			d.failures.add(fmt.Errorf("%s: %w", name, err))

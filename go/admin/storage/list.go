@@ -60,7 +60,7 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 	defer g.Leave(ctx, s.Repository)
 	// What could be read is printed even when something could not.
 	list, failure := s.List(ctx, prefix)
-	if err := g.printObjects(list, cmd.Bool("json")); err != nil {
+	if err := g.printObjects(list, prefix, cmd.Bool("json")); err != nil {
 		return err
 	}
 	if failure != nil {
@@ -70,10 +70,13 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 	return nil
 }
 
-// printObjects prints a line for each object.
-func (g *group) printObjects(list *store.Listing, json bool) error {
+// printObjects prints a line for each object of the prefix.
+func (g *group) printObjects(list *store.Listing, prefix string, json bool) error {
 	lines := bufio.NewWriter(g.Env.Stdout)
 	for o := range list.Objects() {
+		if isHidden(o.Name, prefix) {
+			continue
+		}
 		var err error
 		if json {
 			err = command.WriteJSON(lines, newObjectResult(o))
@@ -104,6 +107,9 @@ reclaims them.`,
 }
 
 func (g *group) rm(ctx context.Context, cmd *cli.Command, args []string) error {
+	if err := refuseSystem(args[0]); err != nil {
+		return err
+	}
 	s, err := g.Objects(ctx, cmd, &progress.Bar{})
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ func planUploads(name string, paths []string) ([]upload, error) {
 		if len(paths) > 1 {
 			return nil, command.Usagef("put: %q takes one file; to store several below it, write %q", name, name+"/")
 		}
-		if err := store.ValidName(name); err != nil {
+		if err := errors.Join(store.ValidName(name), refuseSystem(name)); err != nil {
 			return nil, err
 		}
 		return []upload{{name: name, path: paths[0]}}, nil
@@ -116,6 +116,9 @@ func planUploads(name string, paths []string) ([]upload, error) {
 			return nil, err
 		}
 		object := prefix + base
+		if err := refuseSystem(object); err != nil {
+			return nil, err
+		}
 		if earlier, taken := from[object]; taken {
 			return nil, command.Usagef("put: %s and %s would both be stored as %s", earlier, path, object)
 		}
@@ -123,6 +126,21 @@ func planUploads(name string, paths []string) ([]upload, error) {
 		uploads = append(uploads, upload{name: object, path: path})
 	}
 	return uploads, nil
+}
+
+// refuseSystem returns an error for a name that is one of the system's own, or would
+// have files of a directory below become so.
+func refuseSystem(name string) error {
+	if store.IsSystem(name) || store.IsSystem(name+"/") {
+		return fmt.Errorf("%s: the names below %s are the system's own", name, store.SystemPrefix)
+	}
+	return nil
+}
+
+// isHidden reports whether an object is one of the system's own, which are left out
+// where a prefix doesn't ask for them.
+func isHidden(name, prefix string) bool {
+	return store.IsSystem(name) && !store.IsSystem(prefix)
 }
 
 // lastElement returns the name that a file has in its directory, also when the
