@@ -2,10 +2,13 @@ package pcctl
 
 import (
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
+	"powercloud.unidatum.com/go/admin/access"
 	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/nodes"
 	"powercloud.unidatum.com/go/admin/prompt"
 	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/admin/storage"
@@ -14,7 +17,8 @@ import (
 // commands returns pcctl's commands.
 func commands(env Env, secrets prompt.Secrets) []*cli.Command {
 	cluster := &session.Session{Env: env, Secrets: secrets}
-	return append(storage.Commands(cluster), versionCommand(env), completionCommand(env), helpCommand())
+	return slices.Concat(storage.Commands(cluster), access.Commands(cluster), nodes.Commands(cluster),
+		[]*cli.Command{versionCommand(env), completionCommand(env), helpCommand()})
 }
 
 func versionCommand(env Env) *cli.Command {

@@ -27,6 +27,8 @@ type trial struct {
 	terminal       prompt.Terminal
 	stdin          io.Reader
 	stdout, stderr bytes.Buffer
+	// config is the configuration directory, if there is one.
+	config string
 	// show draws progress bars.
 	show bool
 	// output, when set, takes the place of stdout.
@@ -58,6 +60,7 @@ func (s *trial) run(ctx context.Context, args ...string) int {
 		Unsetenv:     func(name string) error { delete(environment, name); return nil },
 		Terminal:     s.terminal,
 		ShowProgress: s.show,
+		ConfigDir:    s.config,
 		Now:          func() time.Time { return s.bed.Now },
 		Zone:         time.UTC,
 	}

@@ -69,8 +69,8 @@ const (
 	Hedge
 )
 
-// Unlock opens the cluster at the locations of --repo. The caller wipes the
-// root key.
+// Unlock opens the cluster at the locations of --repo, and renews this machine's
+// admin certificate if that is due. The caller leaves the cluster.
 func (s *Session) Unlock(ctx context.Context, cmd *cli.Command, stalling Stalling) (*repository.Repository, []blob.Spec, error) {
 	repo, secret, specs, err := s.UnlockWith(ctx, cmd, stalling)
 	clear(secret.Passphrase)
@@ -79,7 +79,24 @@ func (s *Session) Unlock(ctx context.Context, cmd *cli.Command, stalling Stallin
 
 // UnlockWith is Unlock that also returns the secret, without its recovery key.
 // The caller clears the passphrase.
-func (s *Session) UnlockWith(ctx context.Context, cmd *cli.Command, stalling Stalling) (repo *repository.Repository, secret repository.Secret, specs []blob.Spec, err error) {
+func (s *Session) UnlockWith(ctx context.Context, cmd *cli.Command, stalling Stalling) (*repository.Repository, repository.Secret, []blob.Spec, error) {
+	repo, secret, specs, err := s.open(ctx, cmd, stalling)
+	if err == nil {
+		s.renew(ctx, repo)
+	}
+	return repo, secret, specs, err
+}
+
+// UnlockToCertify is Unlock for a command that issues an admin certificate: it renews
+// none.
+func (s *Session) UnlockToCertify(ctx context.Context, cmd *cli.Command) (*repository.Repository, error) {
+	repo, secret, _, err := s.open(ctx, cmd, Hedge)
+	clear(secret.Passphrase)
+	return repo, err
+}
+
+// open opens the cluster.
+func (s *Session) open(ctx context.Context, cmd *cli.Command, stalling Stalling) (repo *repository.Repository, secret repository.Secret, specs []blob.Spec, err error) {
 	set, specs, err := s.Locations(cmd)
 	if err != nil {
 		return nil, repository.Secret{}, nil, err
@@ -169,18 +186,23 @@ func (s *Session) Objects(ctx context.Context, cmd *cli.Command, bar *progress.B
 		s.Leave(ctx, repo)
 		return nil, err
 	}
-	opened, err := store.New(repo.Set, repo.Root, store.Options{
+	opened, err := s.store(repo, bar)
+	if err != nil {
+		s.Leave(ctx, repo)
+		return nil, err
+	}
+	return &Objects{Store: opened, Repository: repo, Specs: specs}, nil
+}
+
+// store opens the object store of a cluster.
+func (s *Session) store(repo *repository.Repository, bar *progress.Bar) (*store.Store, error) {
+	return store.New(repo.Set, repo.Root, store.Options{
 		Now:     s.Env.Now,
 		Random:  s.Env.Rand,
 		Catalog: repo.Catalog,
 		Guard:   repo.Guard,
 		Warn:    func(line string) { bar.Print(func() { s.Warn("%s", line) }) },
 	})
-	if err != nil {
-		s.Leave(ctx, repo)
-		return nil, err
-	}
-	return &Objects{Store: opened, Repository: repo, Specs: specs}, nil
 }
 
 // Objects is an open store.
