@@ -67,7 +67,7 @@ func Update(ctx context.Context, objects Objects, cluster keys.ClusterID, change
 // returns that. It writes, reads again and merges, until nothing is missing.
 //
 // If another pcctl has read the registry before that, and writes it after, what was
-// kept is lost: no store can be told to write only what nobody else has changed. The
+// kept is lost, as the store can't be told to write only over what was read. The
 // time for that is short, as Update reads right before it writes. Whoever goes on
 // with other work calls Keep once more at its end, when such a write is over too.
 func Keep(ctx context.Context, objects Objects, r *Registry) (*Registry, error) {
