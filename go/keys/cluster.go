@@ -27,3 +27,12 @@ func ParseClusterID(s string) (ClusterID, error) {
 	}
 	return id, nil
 }
+
+// MarshalText returns what String does.
+func (id ClusterID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText writes and nothing else.
+func (id *ClusterID) UnmarshalText(text []byte) (err error) {
+	*id, err = ParseClusterID(string(text))
+	return err
+}

@@ -104,7 +104,7 @@ func TestGoldenDerivation(t *testing.T) {
 		PurposeChunkID, PurposeChunkName, PurposeChunkSeal, PurposeManifestID,
 		PurposeManifestSeal, PurposeRecordSeal, PurposeGraceRecordName,
 		PurposeLostRecordName, PurposeTombstoneRecordName, PurposeRemovalRecordName,
-		PurposeCatalogSeal, PurposeHeaderMAC,
+		PurposeCatalogSeal, PurposeAuthority, PurposeHeaderMAC,
 	} {
 		got := hex.EncodeToString(root.Derive(purpose))
 		if got != v.Keys[purpose] {

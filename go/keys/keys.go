@@ -79,6 +79,9 @@ const (
 	// PurposeCatalogSeal encrypts the catalog of manifests that pcctl keeps on
 	// the machine that it runs on.
 	PurposeCatalogSeal Purpose = "catalog seal"
+	// PurposeAuthority gives the private key of the cluster's certificate authority:
+	// the derived bytes are the seed of an Ed25519 key.
+	PurposeAuthority Purpose = "certificate authority"
 	// PurposeHeaderMAC keys the MAC over the key header.
 	PurposeHeaderMAC Purpose = "header mac"
 )

@@ -41,6 +41,14 @@ var ErrNotFound = newest.ErrNotFound
 // MaxName is the longest name of an object, in bytes.
 const MaxName = 2048
 
+// SystemPrefix begins the names of the system's own objects, such as the registry of
+// nodes. They are stored like any other; whoever stores or removes objects for a
+// user must refuse these names.
+const SystemPrefix = ".powercloud/"
+
+// IsSystem reports whether an object of the name is the system's own.
+func IsSystem(name string) bool { return strings.HasPrefix(name, SystemPrefix) }
+
 // Object describes a stored object.
 type Object struct {
 	// Name is the object's name.

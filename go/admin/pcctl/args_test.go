@@ -70,7 +70,7 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 // Every command explains itself, and those that print a result do so in JSON
 // too.
 func TestHelpIsComplete(t *testing.T) {
-	silent := map[string]bool{"pcctl": true, "rm": true, "help": true, "completion": true, "recovery-key": true}
+	silent := map[string]bool{"pcctl": true, "rm": true, "help": true, "completion": true, "recovery-key": true, "node": true}
 	shells := map[string]bool{"bash": true, "zsh": true, "fish": true, "powershell": true}
 	err := testRoot().Walk(func(cmd *cli.Command) error {
 		if cmd.Usage == "" {
@@ -106,11 +106,11 @@ func TestHelpIsComplete(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	for _, test := range []struct{ words, suggestions string }{
-		{"", "init put get ls rm check repair gc passphrase recovery-key version completion help"},
+		{"", "init put get ls rm check repair gc passphrase recovery-key login node version completion help"},
 		{"-", "--repo --quorum --help"},
 		{"--r", "--repo"},
 		{"--repo", ""},
-		{"--repo x", "init put get ls rm check repair gc passphrase recovery-key version completion help"},
+		{"--repo x", "init put get ls rm check repair gc passphrase recovery-key login node version completion help"},
 		{"--repo x g", ""},
 		{"gc", ""},
 		{"gc -", "--tombstones --grace --dry-run --json --help"},
@@ -121,7 +121,7 @@ func TestCompletion(t *testing.T) {
 		{"completion", "bash zsh fish powershell"},
 		{"recovery-key", "add"},
 		{"recovery-key add -", "--json --help"},
-		{"help", "init put get ls rm check repair gc passphrase recovery-key version completion help"},
+		{"help", "init put get ls rm check repair gc passphrase recovery-key login node version completion help"},
 		{"put -- -", ""},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -2,17 +2,23 @@ package pcctl
 
 import (
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
+	"powercloud.unidatum.com/go/admin/access"
 	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/nodes"
 	"powercloud.unidatum.com/go/admin/prompt"
+	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/admin/storage"
 )
 
 // commands returns pcctl's commands.
 func commands(env Env, secrets prompt.Secrets) []*cli.Command {
-	return append(storage.Commands(env, secrets), versionCommand(env), completionCommand(env), helpCommand())
+	cluster := &session.Session{Env: env, Secrets: secrets}
+	return slices.Concat(storage.Commands(cluster), access.Commands(cluster), nodes.Commands(cluster),
+		[]*cli.Command{versionCommand(env), completionCommand(env), helpCommand()})
 }
 
 func versionCommand(env Env) *cli.Command {

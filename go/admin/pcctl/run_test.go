@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/admin/prompt"
+	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/store/storetest"
 )
 
-// session runs pcctl in this process over a cluster in directories.
-type session struct {
+// trial runs pcctl in this process over a cluster in directories.
+type trial struct {
 	t   *testing.T
 	bed *storetest.Testbed
 	// environment is what pcctl finds, and may remove.
@@ -26,24 +27,26 @@ type session struct {
 	terminal       prompt.Terminal
 	stdin          io.Reader
 	stdout, stderr bytes.Buffer
+	// config is the configuration directory, if there is one.
+	config string
 	// show draws progress bars.
 	show bool
 	// output, when set, takes the place of stdout.
 	output io.Writer
 }
 
-func newSession(t *testing.T) *session {
+func newTrial(t *testing.T) *trial {
 	t.Helper()
 	bed := storetest.New(t, 3)
 	bed.Init()
-	return &session{t: t, bed: bed, environment: map[string]string{
+	return &trial{t: t, bed: bed, environment: map[string]string{
 		"POWERCLOUD_REPO":         strings.Join(bed.Paths, ","),
 		"POWERCLOUD_RECOVERY_KEY": bed.Cluster.Recovery.String(),
 	}}
 }
 
 // run returns the exit status, and keeps the output.
-func (s *session) run(ctx context.Context, args ...string) int {
+func (s *trial) run(ctx context.Context, args ...string) int {
 	s.t.Helper()
 	s.stdout.Reset()
 	s.stderr.Reset()
@@ -57,6 +60,7 @@ func (s *session) run(ctx context.Context, args ...string) int {
 		Unsetenv:     func(name string) error { delete(environment, name); return nil },
 		Terminal:     s.terminal,
 		ShowProgress: s.show,
+		ConfigDir:    s.config,
 		Now:          func() time.Time { return s.bed.Now },
 		Zone:         time.UTC,
 	}
@@ -73,21 +77,21 @@ func (s *session) run(ctx context.Context, args ...string) int {
 }
 
 // want runs a command that must end with a status.
-func (s *session) want(status int, args ...string) {
+func (s *trial) want(status int, args ...string) {
 	s.t.Helper()
 	if got := s.run(s.t.Context(), args...); got != status {
 		s.t.Fatalf("pcctl %q: status %d, not %d\n%s%s", args, got, status, s.stdout.String(), s.stderr.String())
 	}
 }
 
-func (s *session) wantStdout(want string) {
+func (s *trial) wantStdout(want string) {
 	s.t.Helper()
 	if s.stdout.String() != want {
 		s.t.Errorf("standard output:\n%s\nwant:\n%s", s.stdout.String(), want)
 	}
 }
 
-func (s *session) wantStderr(want string) {
+func (s *trial) wantStderr(want string) {
 	s.t.Helper()
 	if s.stderr.String() != want {
 		s.t.Errorf("standard error:\n%s\nwant:\n%s", s.stderr.String(), want)
@@ -95,7 +99,7 @@ func (s *session) wantStderr(want string) {
 }
 
 // file makes a file and returns its path.
-func (s *session) file(name, content string) string {
+func (s *trial) file(name, content string) string {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -105,7 +109,7 @@ func (s *session) file(name, content string) string {
 }
 
 func TestList(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "docs/a", s.file("a", "hello"))
 	s.wantStdout("stored docs/a (5 bytes, 1 chunks)\n")
 	s.want(0, "put", "b", s.file("b", ""))
@@ -124,7 +128,7 @@ type answer string
 func (a answer) ReadSecret(context.Context, string) ([]byte, error) { return []byte(a), nil }
 
 func TestPassphraseFromTheTerminal(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	delete(s.environment, "POWERCLOUD_RECOVERY_KEY")
 	s.want(1, "ls")
 	s.wantStderr("pcctl: no terminal for passphrase; set POWERCLOUD_PASSPHRASE (and POWERCLOUD_NEW_PASSPHRASE for rotate)\n")
@@ -140,7 +144,7 @@ func TestPassphraseFromTheTerminal(t *testing.T) {
 }
 
 func TestDamageIsReported(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", "hello"))
 	s.bed.Spoil(1)
 	s.want(1, "check")
@@ -159,7 +163,7 @@ func TestDamageIsReported(t *testing.T) {
 }
 
 func TestCorruptAndDamaged(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", "hello"))
 	s.bed.Alter(s.bed.Blobs(0, blob.KindChunk)...)
 	s.want(1, "check", "--verify")
@@ -188,7 +192,7 @@ func TestCorruptAndDamaged(t *testing.T) {
 }
 
 func TestWarningOfAnotherClustersHeader(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.bed.WriteHeader(2, keystest.Second(t).Header)
 	s.want(1, "check")
 	if !strings.Contains(s.stdout.String(), "\nWARNING: "+s.bed.Paths[2]+" has a different cluster header\n") {
@@ -199,7 +203,7 @@ func TestWarningOfAnotherClustersHeader(t *testing.T) {
 // TestMessagesHaveNothingThatATerminalActsOn: a location or a file's name could
 // otherwise draw over what is on it.
 func TestMessagesHaveNothingThatATerminalActsOn(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(1, "put", "x", "absent\x1b[2J\u202e")
 	s.wantStderr("pcctl: stat absent\\x1b[2J\\u202e: no such file or directory\n")
 	dir := filepath.Dir(s.file("a", "a"))
@@ -213,7 +217,7 @@ func TestMessagesHaveNothingThatATerminalActsOn(t *testing.T) {
 }
 
 func TestCollection(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", "hello"))
 	s.want(0, "rm", "a")
 	s.wantStdout("")
@@ -231,7 +235,7 @@ func TestCollection(t *testing.T) {
 }
 
 func TestCollectionOfTombstones(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", "hello"))
 	s.want(0, "rm", "a")
 	s.want(0, "gc", "--tombstones")
@@ -252,7 +256,7 @@ func TestCollectionOfTombstones(t *testing.T) {
 // An interruption in the middle of reading standard input, which gives nothing
 // more, ends the command at once and stores nothing.
 func TestInterruptedPut(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	pipe, feed := io.Pipe()
 	defer feed.Close()
 	s.stdin = pipe
@@ -280,7 +284,7 @@ func (c cancelling) Write([]byte) (int, error) {
 }
 
 func TestInterruptedGet(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", "hello"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s.output = cancelling{func() { cancel(errInterrupted) }}
@@ -292,7 +296,7 @@ func TestInterruptedGet(t *testing.T) {
 
 // An interruption that comes before a file is fetched leaves nothing of it.
 func TestInterruptedGetLeavesNoFile(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", strings.Repeat("hello", 1<<20)))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	dir := t.TempDir()
@@ -305,7 +309,7 @@ func TestInterruptedGetLeavesNoFile(t *testing.T) {
 }
 
 // runDrawing interrupts the command when it first draws a progress bar.
-func (s *session) runDrawing(ctx context.Context, cancel context.CancelCauseFunc, args ...string) int {
+func (s *trial) runDrawing(ctx context.Context, cancel context.CancelCauseFunc, args ...string) int {
 	s.t.Helper()
 	return Run(ctx, Env{
 		Args: append([]string{"pcctl"}, args...), Stdout: &s.stdout,
@@ -320,7 +324,7 @@ type writerFunc func([]byte) (int, error)
 func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
 
 func TestOutputThatFails(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", "hello"))
 	s.output = writerFunc(func([]byte) (int, error) { return 0, errors.New("disk full") })
 	for _, args := range [][]string{
@@ -335,7 +339,7 @@ func TestOutputThatFails(t *testing.T) {
 }
 
 func TestProgressIsGoneBeforeResults(t *testing.T) {
-	s := newSession(t)
+	s := newTrial(t)
 	s.show = true
 	path := s.file("a", strings.Repeat("hello", 1<<20))
 	s.want(0, "put", "more/", s.file("b", "b"), s.file("c", "c"))
@@ -351,4 +355,47 @@ func TestProgressIsGoneBeforeResults(t *testing.T) {
 	s.show = false
 	s.want(0, "put", "a", path)
 	s.wantStderr("")
+}
+
+// TestSystemObjects: users neither see nor change the system's own objects, unless
+// they ask to see them.
+func TestSystemObjects(t *testing.T) {
+	s := newTrial(t)
+	s.want(0, "put", "a", s.file("a", "hello"))
+	const name = ".powercloud/registry"
+	objects := session.SystemObjects{Store: s.bed.Open()}
+	if err := objects.Write(t.Context(), name, []byte("system")); err != nil {
+		t.Fatal(err)
+	}
+	s.want(0, "ls")
+	s.wantStdout("           5  2026-01-02 03:04  a\n")
+	s.want(0, "ls", ".powercloud/")
+	s.wantStdout("           6  2026-01-02 03:04  .powercloud/registry\n")
+	s.want(0, "get", name)
+	s.wantStdout("system")
+	out := t.TempDir()
+	s.want(0, "get", "/", out)
+	entries, err := os.ReadDir(out)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "a" {
+		t.Errorf("fetched %v, %v", entries, err)
+	}
+	dir := filepath.Join(t.TempDir(), ".powercloud")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"put", name, s.file("b", "forged")},
+		{"put", ".powercloud", dir},
+		{"put", ".powercloud/", s.file("registry", "forged")},
+		{"put", "/", dir},
+		{"rm", name},
+	} {
+		s.want(1, args...)
+		if !strings.HasSuffix(s.stderr.String(), "the names below .powercloud/ are the system's own\n") {
+			t.Errorf("pcctl %q: %s", args, s.stderr.String())
+		}
+	}
+	s.want(0, "put", ".powercloudy", s.file("c", ""))
+	s.want(0, "get", name)
+	s.wantStdout("system")
 }

@@ -9,6 +9,7 @@ import (
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/admin/progress"
+	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/repair"
 	"powercloud.unidatum.com/go/store/repository"
@@ -110,29 +111,29 @@ type partResult struct {
 func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit progress.Unit,
 	run func(context.Context, *repository.Repository, repair.Options) (*repair.Report, error)) error {
 	// What the report doesn't count isn't changed either.
-	repo, _, err := g.unlock(blob.ReadOnly(ctx), cmd, waitForAll)
+	repo, _, err := g.Unlock(blob.ReadOnly(ctx), cmd, session.WaitForAll)
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, repo)
-	bar := g.bar(work, unit)
+	defer g.Leave(ctx, repo)
+	bar := g.Bar(work, unit)
 	report, err := run(ctx, repo, repair.Options{
-		Verify: cmd.Bool("verify"), Progress: bar, Random: g.env.Rand,
+		Verify: cmd.Bool("verify"), Progress: bar, Random: g.Env.Rand,
 	})
 	bar.Close()
 	if err != nil {
 		return err
 	}
 	if report.Doubt != "" {
-		g.warn("%s", report.Doubt)
+		g.Warn("%s", report.Doubt)
 	}
 	for _, l := range report.Locations {
 		if l.Removed > 0 {
-			g.warn("%s had %d manifests that can't be read and that no majority can have taken; they were deleted", l.Location, l.Removed)
+			g.Warn("%s had %d manifests that can't be read and that no majority can have taken; they were deleted", l.Location, l.Removed)
 		}
 	}
 	if cmd.Bool("json") {
-		err = command.WriteJSON(g.env.Stdout, newReportResult(report))
+		err = command.WriteJSON(g.Env.Stdout, newReportResult(report))
 	} else {
 		err = g.printReport(report)
 	}
@@ -143,11 +144,11 @@ func (g *group) compare(ctx context.Context, cmd *cli.Command, work string, unit
 }
 
 func (g *group) printReport(report *repair.Report) error {
-	if err := g.env.Printf("%d objects, %d deleted, %d chunks in use, %d unreferenced (reclaimed by gc)\n",
+	if err := g.Env.Printf("%d objects, %d deleted, %d chunks in use, %d unreferenced (reclaimed by gc)\n",
 		report.Objects, report.Deleted, report.InUse, report.Unreferenced); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(g.env.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(g.Env.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "LOCATION\tBLOBS\tMISSING\tSTALE\tCORRUPT\tREPAIRED\tSTATUS")
 	for _, l := range report.Locations {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", command.Printable(l.Location),
@@ -157,12 +158,12 @@ func (g *group) printReport(report *repair.Report) error {
 		return &command.OutputError{Err: err}
 	}
 	for _, name := range report.Damaged {
-		if err := g.env.Printf("DAMAGED: %s\n", command.Printable(name)); err != nil {
+		if err := g.Env.Printf("DAMAGED: %s\n", command.Printable(name)); err != nil {
 			return err
 		}
 	}
 	for _, location := range report.Foreign {
-		if err := g.env.Printf("WARNING: %s has a different cluster header\n", command.Printable(location)); err != nil {
+		if err := g.Env.Printf("WARNING: %s has a different cluster header\n", command.Printable(location)); err != nil {
 			return err
 		}
 	}

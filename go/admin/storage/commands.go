@@ -8,18 +8,17 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"powercloud.unidatum.com/go/admin/command"
-	"powercloud.unidatum.com/go/admin/prompt"
+	"powercloud.unidatum.com/go/admin/session"
 )
 
 // group is the commands of one run of pcctl.
 type group struct {
-	env     command.Env
-	secrets prompt.Secrets
+	*session.Session
 }
 
 // Commands returns the commands.
-func Commands(env command.Env, secrets prompt.Secrets) []*cli.Command {
-	g := &group{env: env, secrets: secrets}
+func Commands(cluster *session.Session) []*cli.Command {
+	g := &group{cluster}
 	return []*cli.Command{
 		g.initCommand(),
 		g.putCommand(),

@@ -8,6 +8,7 @@ import (
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/admin/progress"
+	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/store/gc"
 )
@@ -75,19 +76,19 @@ func (g *group) gc(ctx context.Context, cmd *cli.Command, _ []string) error {
 	if dryRun {
 		ctx = blob.ReadOnly(ctx)
 	}
-	repo, _, err := g.unlock(ctx, cmd, waitForAll)
+	repo, _, err := g.Unlock(ctx, cmd, session.WaitForAll)
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, repo)
+	defer g.Leave(ctx, repo)
 	if err := repo.Mixed(); err != nil {
 		return err
 	}
-	options := gc.Options{Grace: grace, DryRun: dryRun, Now: g.env.Now, Random: g.env.Rand}
+	options := gc.Options{Grace: grace, DryRun: dryRun, Now: g.Env.Now, Random: g.Env.Rand}
 	if cmd.Bool("tombstones") {
 		return g.gcTombstones(ctx, repo, options, cmd.Bool("json"))
 	}
-	bar := g.bar("collecting", progress.Items)
+	bar := g.Bar("collecting", progress.Items)
 	options.Progress = bar
 	result, err := gc.Run(ctx, repo, options)
 	bar.Close()
@@ -101,12 +102,12 @@ func (g *group) gc(ctx context.Context, cmd *cli.Command, _ []string) error {
 		} else {
 			document.Deleted = result.Deleted
 		}
-		return command.WriteJSON(g.env.Stdout, document)
+		return command.WriteJSON(g.Env.Stdout, document)
 	}
 	did := "deleted"
 	if dryRun {
 		did = "would delete"
 	}
-	return g.env.Printf("%d chunks in use, %s %d, %d unreferenced waiting out the %s grace period\n",
+	return g.Env.Printf("%d chunks in use, %s %d, %d unreferenced waiting out the %s grace period\n",
 		result.InUse, did, result.Deleted, result.Waiting, grace)
 }

@@ -59,22 +59,22 @@ func (g *group) get(ctx context.Context, cmd *cli.Command, args []string) error 
 	if err := run.checkTarget(); err != nil {
 		return err
 	}
-	bar := g.bar("fetching", progress.Bytes)
+	bar := g.Bar("fetching", progress.Bytes)
 	defer bar.Close()
-	s, err := g.objects(ctx, cmd, bar)
+	s, err := g.Objects(ctx, cmd, bar)
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, s.repo)
+	defer g.Leave(ctx, s.Repository)
 	d := &downloads{group: g, store: s.Store, bar: bar, json: cmd.Bool("json")}
 	d.failures = &failures{group: g, bar: bar}
 	switch {
 	case run.toStream():
-		if g.env.StdoutTerminal {
+		if g.Env.StdoutTerminal {
 			// The bar would be drawn into the content.
 			bar.Close()
 		}
-		_, err = s.Get(ctx, run.names[0], files.Writer(ctx, g.env.Stdout), bar)
+		_, err = s.Get(ctx, run.names[0], files.Writer(ctx, g.Env.Stdout), bar)
 	case run.dir == "":
 		err = d.single(ctx, run.names[0], run.file)
 	default:
@@ -83,7 +83,7 @@ func (g *group) get(ctx context.Context, cmd *cli.Command, args []string) error 
 	if err != nil {
 		return err
 	}
-	g.warnCorrupt(s, bar)
+	g.WarnCorrupt(s, bar)
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (d *downloads) print(o store.Object, file string) error {
 	result := newObjectResult(o)
 	result.File = file
 	var err error
-	d.bar.Print(func() { err = command.WriteJSON(d.group.env.Stdout, result) })
+	d.bar.Print(func() { err = command.WriteJSON(d.group.Env.Stdout, result) })
 	return err
 }
 
@@ -320,35 +320,38 @@ func (d *downloads) fetchBelow(ctx context.Context, root *os.Root, dir string, t
 // can't be one is counted as a failure.
 func (d *downloads) targets(ctx context.Context, run download) ([]target, store.Progress, error) {
 	var meter store.Progress = d.bar
-	names := run.names
+	var wanted []target
+	for _, name := range run.names {
+		wanted = append(wanted, target{name, path.Base(name), notListed})
+	}
 	if run.allPrefix {
 		list, err := d.store.ListToGet(ctx, run.prefix)
-		if list.Len() == 0 && err == nil {
+		var total int64
+		for i := range list.Len() {
+			o := list.At(i)
+			if isHidden(o.Name, run.prefix) {
+				continue
+			}
+			wanted = append(wanted, target{o.Name, strings.TrimPrefix(o.Name, run.prefix), i})
+			total += o.Size
+		}
+		if len(wanted) == 0 && err == nil {
 			err = fmt.Errorf("no object's name starts with %s", command.Printable(run.prefix))
 		}
-		if list.Len() == 0 {
+		if len(wanted) == 0 {
 			return nil, nil, err
 		}
 		if err != nil {
 			// What can be read is fetched, but get fails in the end.
 			d.failures.add(err)
 		}
-		var total int64
 		d.listing = list
-		for o := range list.Objects() {
-			names = append(names, o.Name)
-			total += o.Size
-		}
 		meter = d.bar.Total(total)
 	}
 	var targets []target
 	taken := map[string]string{}
-	for i, name := range names {
-		relative := strings.TrimPrefix(name, run.prefix)
-		index := i
-		if !run.allPrefix {
-			relative, index = path.Base(name), notListed
-		}
+	for _, t := range wanted {
+		name, relative, index := t.name, t.path, t.index
 		local, err := files.LocalPath(relative, runtime.GOOS)
 		if err != nil {
 			d.failures.add(fmt.Errorf("%s: %w", name, err))

@@ -39,21 +39,21 @@ type initResult struct {
 }
 
 func (g *group) init(ctx context.Context, cmd *cli.Command, _ []string) error {
-	set, specs, err := g.locations(cmd)
+	set, specs, err := g.Locations(cmd)
 	if err != nil {
 		return err
 	}
-	defer g.finish(ctx, set)
+	defer g.Finish(ctx, set)
 	// Before the passphrase is thought up, and once more by Init.
 	if err := repository.CheckNew(ctx, set); err != nil {
 		return err
 	}
-	passphrase, err := prompt.NewClusterPassphrase(ctx, g.env.Terminal, g.secrets, keys.CheckPassphrase)
+	passphrase, err := prompt.NewClusterPassphrase(ctx, g.Env.Terminal, g.Secrets, keys.CheckPassphrase)
 	if err != nil {
 		return err
 	}
 	defer clear(passphrase)
-	cluster, recovery, err := repository.Init(ctx, set, passphrase, g.env.Rand)
+	cluster, recovery, err := repository.Init(ctx, set, passphrase, g.Env.Rand)
 	if err != nil {
 		return err
 	}
@@ -63,9 +63,9 @@ func (g *group) init(ctx context.Context, cmd *cli.Command, _ []string) error {
 		for _, spec := range specs {
 			result.Locations = append(result.Locations, spec.String())
 		}
-		return command.WriteJSON(g.env.Stdout, result)
+		return command.WriteJSON(g.Env.Stdout, result)
 	}
-	return g.env.Printf(`Initialized cluster %s
+	return g.Env.Printf(`Initialized cluster %s
 
 RECOVERY KEY (write it down and store it offline — it is shown only once):
 

@@ -53,33 +53,36 @@ func (g *group) ls(ctx context.Context, cmd *cli.Command, args []string) error {
 		prefix = args[0]
 	}
 	bar := &progress.Bar{}
-	s, err := g.objects(ctx, cmd, bar)
+	s, err := g.Objects(ctx, cmd, bar)
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, s.repo)
+	defer g.Leave(ctx, s.Repository)
 	// What could be read is printed even when something could not.
 	list, failure := s.List(ctx, prefix)
-	if err := g.printObjects(list, cmd.Bool("json")); err != nil {
+	if err := g.printObjects(list, prefix, cmd.Bool("json")); err != nil {
 		return err
 	}
 	if failure != nil {
 		return failure
 	}
-	g.warnCorrupt(s, bar)
+	g.WarnCorrupt(s, bar)
 	return nil
 }
 
-// printObjects prints a line for each object.
-func (g *group) printObjects(list *store.Listing, json bool) error {
-	lines := bufio.NewWriter(g.env.Stdout)
+// printObjects prints a line for each object of the prefix.
+func (g *group) printObjects(list *store.Listing, prefix string, json bool) error {
+	lines := bufio.NewWriter(g.Env.Stdout)
 	for o := range list.Objects() {
+		if isHidden(o.Name, prefix) {
+			continue
+		}
 		var err error
 		if json {
 			err = command.WriteJSON(lines, newObjectResult(o))
 		} else {
 			_, err = fmt.Fprintf(lines, "%12d  %s  %s\n", o.Size,
-				o.Modified.In(g.env.Zone).Format("2006-01-02 15:04"), command.Printable(o.Name))
+				o.Modified.In(g.Env.Zone).Format("2006-01-02 15:04"), command.Printable(o.Name))
 		}
 		if err != nil {
 			return &command.OutputError{Err: err}
@@ -104,14 +107,17 @@ reclaims them.`,
 }
 
 func (g *group) rm(ctx context.Context, cmd *cli.Command, args []string) error {
-	s, err := g.objects(ctx, cmd, &progress.Bar{})
+	if err := refuseSystem(args[0]); err != nil {
+		return err
+	}
+	s, err := g.Objects(ctx, cmd, &progress.Bar{})
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, s.repo)
+	defer g.Leave(ctx, s.Repository)
 	if err := s.Remove(ctx, args[0]); err != nil {
 		return err
 	}
-	g.warnMissed(s)
+	g.WarnMissed(s)
 	return nil
 }

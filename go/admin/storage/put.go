@@ -71,19 +71,19 @@ func (g *group) put(ctx context.Context, cmd *cli.Command, args []string) error 
 			return err
 		}
 	}
-	bar := g.bar("storing", progress.Bytes)
+	bar := g.Bar("storing", progress.Bytes)
 	defer bar.Close()
-	s, err := g.objects(ctx, cmd, bar)
+	s, err := g.Objects(ctx, cmd, bar)
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, s.repo)
-	p := &putting{group: g, bar: bar, json: cmd.Bool("json"), omit: localDirectories(s.specs)}
+	defer g.Leave(ctx, s.Repository)
+	p := &putting{group: g, bar: bar, json: cmd.Bool("json"), omit: localDirectories(s.Specs)}
 	p.failures = &failures{group: g, bar: bar}
 	if err := p.run(ctx, s.Store, uploads); err != nil {
 		return err
 	}
-	g.warnMissed(s)
+	g.WarnMissed(s)
 	return nil
 }
 
@@ -94,7 +94,7 @@ func planUploads(name string, paths []string) ([]upload, error) {
 		if len(paths) > 1 {
 			return nil, command.Usagef("put: %q takes one file; to store several below it, write %q", name, name+"/")
 		}
-		if err := store.ValidName(name); err != nil {
+		if err := errors.Join(store.ValidName(name), refuseSystem(name)); err != nil {
 			return nil, err
 		}
 		return []upload{{name: name, path: paths[0]}}, nil
@@ -116,6 +116,9 @@ func planUploads(name string, paths []string) ([]upload, error) {
 			return nil, err
 		}
 		object := prefix + base
+		if err := refuseSystem(object); err != nil {
+			return nil, err
+		}
 		if earlier, taken := from[object]; taken {
 			return nil, command.Usagef("put: %s and %s would both be stored as %s", earlier, path, object)
 		}
@@ -123,6 +126,21 @@ func planUploads(name string, paths []string) ([]upload, error) {
 		uploads = append(uploads, upload{name: object, path: path})
 	}
 	return uploads, nil
+}
+
+// refuseSystem returns an error for a name that is one of the system's own, or would
+// have files of a directory below become so.
+func refuseSystem(name string) error {
+	if store.IsSystem(name) || store.IsSystem(name+"/") {
+		return fmt.Errorf("%s: the names below %s are the system's own", name, store.SystemPrefix)
+	}
+	return nil
+}
+
+// isHidden reports whether an object is one of the system's own, which are left out
+// where a prefix doesn't ask for them.
+func isHidden(name, prefix string) bool {
+	return store.IsSystem(name) && !store.IsSystem(prefix)
 }
 
 // lastElement returns the name that a file has in its directory, also when the
@@ -200,13 +218,13 @@ func (p *putting) print(objects []store.Object) error {
 		}
 		fmt.Fprintf(&lines, "stored %s (%d bytes, %d chunks)\n", command.Printable(o.Name), o.Size, o.Chunks)
 	}
-	return p.group.env.Printf("%s", lines.Bytes())
+	return p.group.Env.Printf("%s", lines.Bytes())
 }
 
 // meter returns what the store tells its progress to. On a terminal the whole
 // amount is found out first, so that the bar means something.
 func (p *putting) meter(ctx context.Context, uploads []upload) store.Progress {
-	if !p.group.env.ShowProgress {
+	if !p.group.Env.ShowProgress {
 		return p.bar
 	}
 	var total int64
@@ -236,7 +254,7 @@ func (p *putting) sources(ctx context.Context, uploads []upload) func(yield func
 			switch {
 			case u.info == nil:
 				source := store.Source{Name: u.name, Size: store.UnknownSize, Open: func() (io.ReadCloser, error) {
-					return io.NopCloser(files.Reader(ctx, p.group.env.Stdin)), nil
+					return io.NopCloser(files.Reader(ctx, p.group.Env.Stdin)), nil
 				}}
 				if !yield(source) {
 					return
@@ -261,7 +279,7 @@ func (p *putting) tree(u upload) files.Tree {
 		Top:  u.path,
 		Omit: p.omit,
 		Skipped: func(path, why string) {
-			p.bar.Print(func() { p.group.warn("%s is %s: not stored", command.Printable(path), why) })
+			p.bar.Print(func() { p.group.Warn("%s is %s: not stored", command.Printable(path), why) })
 		},
 		Failed: func(_ string, err error) { p.failures.add(err) },
 	}

@@ -9,6 +9,7 @@ import (
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/admin/prompt"
+	"powercloud.unidatum.com/go/admin/session"
 	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/repository"
 )
@@ -43,9 +44,9 @@ func (g *group) passphrase(ctx context.Context, cmd *cli.Command, _ []string) er
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, repo)
+	defer g.Leave(ctx, repo)
 	defer clear(old)
-	passphrase, err := prompt.ChangedPassphrase(ctx, g.env.Terminal, g.secrets, func(passphrase []byte) error {
+	passphrase, err := prompt.ChangedPassphrase(ctx, g.Env.Terminal, g.Secrets, func(passphrase []byte) error {
 		if subtle.ConstantTimeCompare(passphrase, old) == 1 {
 			return errors.New("the new passphrase is the old one")
 		}
@@ -55,7 +56,7 @@ func (g *group) passphrase(ctx context.Context, cmd *cli.Command, _ []string) er
 		return err
 	}
 	defer clear(passphrase)
-	err = repo.ChangePassphrase(ctx, passphrase, g.env.Rand)
+	err = repo.ChangePassphrase(ctx, passphrase, g.Env.Rand)
 	var partial *repository.PartialChangeError
 	if err == nil || errors.As(err, &partial) {
 		err = errors.Join(err, g.printChanged(cmd, repo.Cluster))
@@ -65,9 +66,9 @@ func (g *group) passphrase(ctx context.Context, cmd *cli.Command, _ []string) er
 
 func (g *group) printChanged(cmd *cli.Command, cluster keys.ClusterID) error {
 	if cmd.Bool("json") {
-		return command.WriteJSON(g.env.Stdout, passphraseResult{cluster.String()})
+		return command.WriteJSON(g.Env.Stdout, passphraseResult{cluster.String()})
 	}
-	return g.env.Printf("changed the passphrase of cluster %s\n", cluster)
+	return g.Env.Printf("changed the passphrase of cluster %s\n", cluster)
 }
 
 // passphraseResult is what passphrase --json prints.
@@ -113,9 +114,9 @@ func (g *group) recoveryKeyAdd(ctx context.Context, cmd *cli.Command, _ []string
 	if err != nil {
 		return err
 	}
-	defer g.leave(ctx, repo)
+	defer g.Leave(ctx, repo)
 	clear(secret)
-	recovery, err := repo.AddRecoveryKey(ctx, g.env.Rand)
+	recovery, err := repo.AddRecoveryKey(ctx, g.Env.Rand)
 	var partial *repository.PartialChangeError
 	if err != nil && !errors.As(err, &partial) {
 		return err
@@ -127,9 +128,9 @@ func (g *group) recoveryKeyAdd(ctx context.Context, cmd *cli.Command, _ []string
 
 func (g *group) printRecoveryKey(cmd *cli.Command, cluster keys.ClusterID, recovery keys.RecoveryKey) error {
 	if cmd.Bool("json") {
-		return command.WriteJSON(g.env.Stdout, recoveryKeyResult{cluster.String(), recovery.String()})
+		return command.WriteJSON(g.Env.Stdout, recoveryKeyResult{cluster.String(), recovery.String()})
 	}
-	return g.env.Printf(`Added a recovery key to cluster %s
+	return g.Env.Printf(`Added a recovery key to cluster %s
 
 RECOVERY KEY (write it down and store it offline — it is shown only once):
 
@@ -142,12 +143,12 @@ RECOVERY KEY (write it down and store it offline — it is shown only once):
 // returns the passphrase that did, which the caller clears, or nil when a recovery
 // key did.
 func (g *group) unlockForChange(ctx context.Context, cmd *cli.Command) (*repository.Repository, []byte, error) {
-	repo, secret, _, err := g.unlockWith(ctx, cmd, waitForAll)
+	repo, secret, _, err := g.UnlockWith(ctx, cmd, session.WaitForAll)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := repo.Mixed(); err != nil {
-		g.leave(ctx, repo)
+		g.Leave(ctx, repo)
 		clear(secret.Passphrase)
 		return nil, nil, err
 	}

@@ -33,7 +33,7 @@ type tombstoneResult struct {
 
 // gcTombstones collects tombstones and prints the result.
 func (g *group) gcTombstones(ctx context.Context, repo *repository.Repository, options gc.Options, json bool) error {
-	bar := g.bar("collecting", progress.Items)
+	bar := g.Bar("collecting", progress.Items)
 	options.Progress = bar
 	result, err := gc.Tombstones(ctx, repo, options)
 	bar.Close()
@@ -41,19 +41,19 @@ func (g *group) gcTombstones(ctx context.Context, repo *repository.Repository, o
 		return err
 	}
 	if json {
-		return command.WriteJSON(g.env.Stdout, newTombstonesResult(result, options))
+		return command.WriteJSON(g.Env.Stdout, newTombstonesResult(result, options))
 	}
 	did := "deleted"
 	if options.DryRun {
 		did = "would delete"
 	}
 	for _, t := range result.List {
-		if err := g.env.Printf("%-10s  %s  %s\n", tombstoneState(t.State),
-			t.Removed.In(g.env.Zone).Format("2006-01-02 15:04"), command.Printable(t.Object)); err != nil {
+		if err := g.Env.Printf("%-10s  %s  %s\n", tombstoneState(t.State),
+			t.Removed.In(g.Env.Zone).Format("2006-01-02 15:04"), command.Printable(t.Object)); err != nil {
 			return err
 		}
 	}
-	return g.env.Printf("%d tombstones, %s %d, %d not at every location, %d waiting out the %s grace period\n",
+	return g.Env.Printf("%d tombstones, %s %d, %d not at every location, %d waiting out the %s grace period\n",
 		result.Total, did, result.Deleted, result.Incomplete, result.Waiting, options.Grace)
 }
 

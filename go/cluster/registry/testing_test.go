@@ -1,0 +1,114 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"io/fs"
+	"testing"
+	"time"
+
+	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/keys"
+)
+
+// cluster is the cluster of these tests.
+func cluster() keys.ClusterID { return keys.ClusterID{0xc1} }
+
+// at returns a moment so many seconds after some other.
+func at(second int) time.Time { return time.Date(2026, 10, 28, 9, 0, second, 0, time.UTC) }
+
+func parse(t testing.TB, s string) address.Address {
+	t.Helper()
+	a, err := address.Parse(s, address.APIPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// newNode returns a node whose key is made of a byte, enrolled in the second of that
+// number.
+func newNode(t testing.TB, name string, fill byte) Node {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{fill}, ed25519.SeedSize)).Public().(ed25519.PublicKey)
+	n, err := NewNode(name, key, VolumeID{fill}, at(int(fill)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// example has a node of which everything is known, one of which nothing is, and one
+// that was removed.
+func example(t testing.TB) *Registry {
+	t.Helper()
+	r := New(cluster())
+	full, gone := newNode(t, "home-1", 1), newNode(t, "colo-1", 3)
+	full.SetAddress(parse(t, "192.0.2.10"), at(10))
+	full.Endpoint.Set(parse(t, "home.example.net:51820"), at(11))
+	full.PeerAPI.Set(parse(t, "[2001:db8::1]:7443"), at(12))
+	full.MeshKey.Set(MeshKey{9}, at(13).Add(time.Nanosecond))
+	full.Attestation.Set(Attestation{SEVSNP: true, Measurement: Measurement{7}}, at(14))
+	for _, n := range []Node{full, newNode(t, "web-1", 2), gone} {
+		if err := r.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Remove(gone.ID)
+	r.Serial, r.Membership, r.Revocations = 5, 4, 1
+	return r
+}
+
+func encode(t testing.TB, r *Registry) string {
+	t.Helper()
+	b, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// memory is a store.
+type memory struct {
+	content []byte
+	writes  int
+	// readErr and writeErr, unless nil, are what reading and writing fail with.
+	readErr, writeErr error
+}
+
+func (m *memory) Read(_ context.Context, name string, _ int64) ([]byte, error) {
+	switch {
+	case m.readErr != nil:
+		return nil, m.readErr
+	case m.content == nil || name != ObjectName:
+		return nil, fs.ErrNotExist
+	}
+	return m.content, nil
+}
+
+func (m *memory) Write(_ context.Context, _ string, content []byte) error {
+	if m.writeErr != nil {
+		return m.writeErr
+	}
+	m.writes++
+	m.content = content
+	return nil
+}
+
+// overwriting is a store in which another puts an empty registry in the place of what
+// was written, so many times.
+type overwriting struct {
+	*memory
+	empty []byte
+	times int
+}
+
+func (o *overwriting) Write(ctx context.Context, name string, content []byte) error {
+	err := o.memory.Write(ctx, name, content)
+	if o.times > 0 {
+		o.times--
+		o.content = o.empty
+	}
+	return err
+}
