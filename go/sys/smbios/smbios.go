@@ -52,7 +52,7 @@ type Strings struct {
 	ChassisTag string
 }
 
-// Cloud returns the cloud that the strings name, by what each vendor has published:
+// Cloud returns the cloud that the strings name:
 //
 //   - AWS: the system's vendor is "Amazon EC2", on every instance of the Nitro system.
 //     AWS's page names the UUID's first letters, which others can have by chance, and
