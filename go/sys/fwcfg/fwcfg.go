@@ -7,6 +7,7 @@
 package fwcfg
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ var ErrNone = errors.New("QEMU hands over no such file")
 // Read returns the first bytes of a file, at most as many as limit; the rest isn't
 // read. The name is the one that QEMU was given, such as "opt/powercloud/join". Sysfs
 // is where the file system of that name is mounted, as a rule /sys.
-func Read(sysfs, name string, limit int64) ([]byte, error) {
+func Read(sysfs, name string, limit int) ([]byte, error) {
 	// The names below by_name are links to by_key; none leads out of the folder.
 	f, err := os.OpenInRoot(filepath.Join(sysfs, "firmware/qemu_fw_cfg"), path.Join("by_name", name, "raw"))
 	switch {
@@ -31,10 +32,13 @@ func Read(sysfs, name string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open the file %s that QEMU hands over: %w", name, err)
 	}
-	content, err := io.ReadAll(io.LimitReader(f, limit))
+	// With room for all of it from the beginning, the buffer leaves no copies behind of
+	// what may be a secret.
+	content := bytes.NewBuffer(make([]byte, 0, limit+bytes.MinRead))
+	_, err = content.ReadFrom(io.LimitReader(f, int64(limit)))
 	if err = errors.Join(err, f.Close()); err != nil {
-		clear(content) // It may be a secret.
+		clear(content.Bytes())
 		return nil, fmt.Errorf("read the file %s that QEMU hands over: %w", name, err)
 	}
-	return content, nil
+	return content.Bytes(), nil
 }

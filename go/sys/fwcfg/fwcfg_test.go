@@ -35,7 +35,7 @@ func hand(t *testing.T, name, content string) (sysfs string) {
 
 func TestRead(t *testing.T) {
 	sysfs := hand(t, "opt/powercloud/join", "what it holds\n")
-	for limit, want := range map[int64]string{100: "what it holds\n", 14: "what it holds\n", 4: "what", 0: ""} {
+	for limit, want := range map[int]string{100: "what it holds\n", 14: "what it holds\n", 4: "what", 0: ""} {
 		if got, err := Read(sysfs, "opt/powercloud/join", limit); string(got) != want || err != nil {
 			t.Errorf("%d bytes: %q, %v", limit, got, err)
 		}

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,13 +65,16 @@ func (c *client) send(ctx context.Context, r request) ([]byte, http.Header, erro
 		_ = answer.Body.Close() // Nothing of it is needed.
 		return nil, answer.Header, statusError(answer.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(r.limit)))
+	// With room for all of it from the beginning, the buffer leaves no copies behind of
+	// what may be a secret.
+	body := bytes.NewBuffer(make([]byte, 0, r.limit+bytes.MinRead))
+	_, err = body.ReadFrom(io.LimitReader(answer.Body, int64(r.limit)))
 	_ = answer.Body.Close() // What is left of it isn't wanted.
 	if err != nil {
-		clear(body) // It may be a secret.
+		clear(body.Bytes())
 		return nil, nil, fmt.Errorf("read its answer: %w", because(ctx, err))
 	}
-	return body, answer.Header, nil
+	return body.Bytes(), answer.Header, nil
 }
 
 // What can be wrong with an answer, for people.
