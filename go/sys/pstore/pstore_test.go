@@ -54,6 +54,37 @@ func TestPartsOfSeveralBoots(t *testing.T) {
 	}
 }
 
+// TestPartsWrittenSlowly has dumps whose parts were written at other times, as the
+// kernel numbers them.
+func TestPartsWrittenSlowly(t *testing.T) {
+	dir := t.TempDir()
+	const began = 1700000000
+	for part := 1; part <= 9; part++ {
+		write(t, dir, efi(began+part/2, part, 1), fmt.Sprintf("Panic#1 Part%d\nfirst %d\n", part, part))
+		if part != 2 { // One that the firmware lost.
+			write(t, dir, efi(began+40+part*7, part, 1), fmt.Sprintf("Panic#1 Part%d\nsecond %d\n", part, part))
+		}
+		// What remains of one whose first parts are gone.
+		if part > 7 {
+			write(t, dir, efi(began+4000, part, 1), fmt.Sprintf("Panic#1 Part%d\nthird %d\n", part, part))
+		}
+	}
+	// Another event of the boot before, in the same second.
+	write(t, dir, efi(began, 1, 2), "Oops#2 Part1\nbetween\n")
+	dumps, err := Read(dir)
+	if err != nil || len(dumps) != 4 {
+		t.Fatalf("%d dumps, %v: %+v", len(dumps), err, dumps)
+	}
+	for i, want := range []struct {
+		text  string
+		files int
+	}{{"first 9\nfirst 8\n", 9}, {"between\n", 1}, {"second 9\nsecond 8\n", 8}, {"third 9\nthird 8\n", 2}} {
+		if d := dumps[i]; len(d.Files) != want.files || !strings.HasPrefix(d.Text, want.text) {
+			t.Errorf("dump %d is %+v, want %d files and %q", i, d, want.files, want.text)
+		}
+	}
+}
+
 func TestRamoops(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 {
@@ -94,9 +125,11 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		dumps := assemble([]file{parsed, parsed})
-		if len(dumps) != 1 {
-			t.Fatalf("one file became %d dumps", len(dumps))
+		following := parsed
+		following.part++
+		dumps := assemble([]file{following, parsed})
+		if _, e := parsed.moment(); e.store == "" && len(dumps) != 1 {
+			t.Fatalf("two parts became %d dumps", len(dumps))
 		}
 		text := dumps[0].Text + dumps[0].Summary()
 		if !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\x1b\r\u0085") {

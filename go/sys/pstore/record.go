@@ -32,6 +32,9 @@ const (
 	maxDump = 256 << 10
 )
 
+// efiPrefix begins the names of files that are EFI variables.
+const efiPrefix = "dmesg-efi"
+
 // Dump is the log that one event has left.
 type Dump struct {
 	// Reason is the kernel's word for why, such as "Panic" or "Oops"; "" when
@@ -70,6 +73,9 @@ func parse(name string, content []byte) (f file, ok bool) {
 	if dash := strings.LastIndexByte(rest, '-'); dash >= 0 {
 		f.id, _ = strconv.ParseUint(rest[dash+1:], 10, 64)
 	}
+	if part := f.id / 1000 % 100; strings.HasPrefix(name, efiPrefix) && part > 0 {
+		f.part = int(part)
+	}
 	if strings.HasSuffix(name, ".enc.z") {
 		// The kernel couldn't decompress it, and neither can anybody else.
 		f.text = "(a part of the log was damaged)\n"
@@ -106,51 +112,73 @@ func plain(content []byte) string {
 	}, strings.ToValidUTF8(string(content), "?"))
 }
 
-// dumpKey is what the parts of one dump have in common.
-type dumpKey struct {
-	id     uint64
+// maxPause is how long may pass, in seconds, between the writing of two parts of one
+// dump: firmware writes to flash memory slowly.
+const maxPause = 60
+
+// event is what the parts of one dump have in common.
+type event struct {
 	count  int
 	reason string
+	// store is the file's name where a dump is one file, and "" for EFI's.
+	store string
 }
 
-// assemble makes dumps of files, oldest first.
+// moment returns when a part was written, in seconds since 1970, and what it is a part
+// of. EFI's identifier is (seconds * 100 + part) * 1000 + count. The kernel takes the
+// time anew for each part. Other back ends number their files, one a dump.
+func (f file) moment() (uint64, event) {
+	e := event{count: f.count, reason: f.reason}
+	if !strings.HasPrefix(f.name, efiPrefix) {
+		e.store = f.name
+		return f.id, e
+	}
+	if f.count == 0 {
+		e.count = int(f.id % 1000)
+	}
+	return f.id / 100_000, e
+}
+
+// assembly is a dump that is being put together.
+type assembly struct {
+	dump  Dump
+	parts []file
+	// last is when its last part was written.
+	last uint64
+}
+
+// assemble makes dumps of files, oldest first. Part 1 is written first.
 func assemble(files []file) []Dump {
-	groups := map[dumpKey][]file{}
+	slices.SortFunc(files, func(a, b file) int {
+		first, _ := a.moment()
+		second, _ := b.moment()
+		return cmp.Or(cmp.Compare(first, second), cmp.Compare(a.part, b.part), cmp.Compare(a.name, b.name))
+	})
+	var all []*assembly
+	latest := map[event]*assembly{}
 	for _, f := range files {
-		groups[f.key()] = append(groups[f.key()], f)
+		at, e := f.moment()
+		a := latest[e]
+		if a == nil || f.part <= a.parts[len(a.parts)-1].part || at-a.last > maxPause {
+			a = &assembly{dump: Dump{Reason: e.reason, Count: e.count, ID: at}}
+			all, latest[e] = append(all, a), a
+		}
+		a.parts, a.last = append(a.parts, f), at
 	}
 	var dumps []Dump
-	for key, parts := range groups {
-		slices.SortFunc(parts, func(a, b file) int {
-			return cmp.Or(cmp.Compare(b.part, a.part), cmp.Compare(a.name, b.name))
-		})
-		dump := Dump{Reason: key.reason, Count: key.count, ID: key.id}
+	for _, a := range all {
 		var text strings.Builder
-		for _, p := range parts {
+		for _, p := range slices.Backward(a.parts) {
 			text.WriteString(p.text)
-			dump.Files = append(dump.Files, p.name)
+			a.dump.Files = append(a.dump.Files, p.name)
 		}
-		dump.Text = end(text.String(), maxDump)
-		dumps = append(dumps, dump)
+		a.dump.Text = end(text.String(), maxDump)
+		dumps = append(dumps, a.dump)
 	}
-	slices.SortFunc(dumps, func(a, b Dump) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Count, b.Count), slices.Compare(a.Files, b.Files))
+	slices.SortStableFunc(dumps, func(a, b Dump) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Count, b.Count))
 	})
 	return dumps
-}
-
-// key tells which dump a file belongs to. EFI's identifier is (seconds * 100 +
-// part) * 1000 + count, so that what is above the part is the dump's; other back
-// ends number their files, one a dump.
-func (f file) key() dumpKey {
-	k := dumpKey{id: f.id, count: f.count, reason: f.reason}
-	if strings.HasPrefix(f.name, "dmesg-efi") {
-		k.id = f.id / 100_000
-		if f.count == 0 {
-			k.count = int(f.id % 1000)
-		}
-	}
-	return k
 }
 
 // end returns the last lines of a text that fit into a number of bytes.
