@@ -265,7 +265,7 @@ func FuzzReadTable(f *testing.F) {
 	}
 	f.Add([]byte{}, []byte{}, false)
 	f.Fuzz(func(t *testing.T, front, back []byte, large bool) {
-		const size = 256 << 10
+		const size = 64 << 10
 		sector := 512
 		if large {
 			sector = 4096
