@@ -4,6 +4,7 @@
 //	image initramfs -list FILE -output FILE
 //	image efi -architecture ARCH -command-line FILE[,FILE] -stub FILE -kernel FILE -initramfs FILE [-status FILE] [-key FILE -certificate FILE] -output FILE
 //	image disk -architecture ARCH -system FILE -output FILE
+//	image ext4 -packages FOLDER -output FILE
 //	image compress -packages FOLDER -input FILE -output FILE
 //	image release [-status FILE] -output FOLDER FILE...
 package main
@@ -18,6 +19,7 @@ import (
 	"slices"
 
 	"powercloud.unidatum.com/go/image/disk"
+	"powercloud.unidatum.com/go/image/ext4"
 	"powercloud.unidatum.com/go/image/release"
 )
 
@@ -35,6 +37,7 @@ var steps = map[string]func(ctx context.Context, arguments []string) error{
 	"initramfs": makeInitramfs,
 	"efi":       makeEFI,
 	"disk":      makeDisk,
+	"ext4":      makeFileSystem,
 	"compress":  compress,
 	"release":   makeRelease,
 }
@@ -42,7 +45,7 @@ var steps = map[string]func(ctx context.Context, arguments []string) error{
 // run does one step.
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 || steps[arguments[0]] == nil {
-		return errors.New("it takes a step: initramfs, efi, disk, compress or release")
+		return errors.New("it takes a step: initramfs, efi, disk, ext4, compress or release")
 	}
 	if err := steps[arguments[0]](ctx, arguments[1:]); err != nil {
 		return fmt.Errorf("%s: %w", arguments[0], err)
@@ -114,6 +117,15 @@ func makeDisk(_ context.Context, arguments []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, output.Close()) }()
 	return disk.Write(output, o.get("architecture"), system)
+}
+
+// makeFileSystem writes the file system that state volumes begin with.
+func makeFileSystem(ctx context.Context, arguments []string) error {
+	o, err := parse(arguments, []string{"packages", "output"}, nil, false)
+	if err != nil {
+		return err
+	}
+	return ext4.Write(ctx, o.get("packages"), o.get("output"))
 }
 
 // compress writes a file in the .xz format.
