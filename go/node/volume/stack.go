@@ -41,6 +41,11 @@ func assemble(partition string, id header.VolumeID, key *header.Key) (*Volume, e
 		return nil, err
 	}
 	s := stack{mapper}
+	// What an earlier process left when it died; a volume that is mounted stays, and
+	// is an error.
+	if err := s.remove(); err != nil {
+		return nil, errors.Join(err, mapper.Close())
+	}
 	v, err := s.assemble(partition, id, key)
 	if err != nil {
 		return nil, errors.Join(err, s.remove(), mapper.Close())
@@ -49,11 +54,6 @@ func assemble(partition string, id header.VolumeID, key *header.Key) (*Volume, e
 }
 
 func (s stack) assemble(partition string, id header.VolumeID, key *header.Key) (*Volume, error) {
-	// What an earlier process left when it died; a volume that is mounted stays, and
-	// is an error.
-	if err := s.remove(); err != nil {
-		return nil, err
-	}
 	integrity, sectors, err := s.integrity(partition)
 	if err != nil {
 		return nil, err
