@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -56,7 +57,8 @@ type supply struct {
 	mapper *dm.Mapper
 	name   string
 	on     dm.Target
-	path   string
+	// disk is the disk's path, and path the supply's own.
+	disk, path string
 }
 
 // newSupply makes one of the first size bytes of a disk, all zeros.
@@ -66,14 +68,15 @@ func newSupply(t *testing.T, disk string, size int64) *supply {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &supply{t: t, mapper: mapper, name: "supply", on: dm.Target{Length: uint64(size) / dm.SectorSize, Type: "linear", Parameters: disk + " 0"}}
+	s := &supply{t: t, mapper: mapper, name: "supply", disk: disk, on: dm.Target{Length: uint64(size) / dm.SectorSize, Type: "linear", Parameters: disk + " 0"}}
 	s.must(mapper.Create(s.name))
 	s.must(mapper.Load(s.name, s.on))
 	device, err := mapper.Resume(s.name)
 	s.must(err)
 	s.path = device.Path
 	t.Cleanup(func() {
-		s.must(errors.Join(mapper.Remove(s.name), mapper.Close()))
+		// A test that failed leaves a volume.
+		s.must(errors.Join(stack{mapper}.remove(), mapper.Remove(s.name), mapper.Close()))
 	})
 	s.wipe()
 	return s
@@ -157,6 +160,7 @@ func (s *supply) mount(v *Volume) string {
 	s.t.Helper()
 	folder := s.t.TempDir()
 	s.must(v.Mount(folder))
+	s.t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
 	return folder
 }
 
@@ -323,10 +327,6 @@ func checkTable(t *testing.T, v *Volume) {
 	if want := cipher + " :96:logon:powercloud:" + owner.Volume.String() + " 0 "; !strings.HasPrefix(table[0].Parameters, want) ||
 		!strings.HasSuffix(table[0].Parameters, " integrity:32:aead sector_size:4096") {
 		t.Errorf("the table is %q", table[0].Parameters)
-	}
-	keys, err := os.ReadFile("/proc/keys")
-	if err == nil && bytes.Contains(keys, []byte(owner.Volume.String())) {
-		t.Errorf("the key is still there: %s", keys)
 	}
 }
 
@@ -525,15 +525,22 @@ func TestFlips(t *testing.T) {
 		offsets = append(offsets, header.Area+inSuperblock)
 	}
 	// The journal takes a 128th of the partition, and the tags follow it.
-	for at := int64(4096); at < 2*mib; at += 173_000 {
+	for at := int64(4096); at < 2*mib; at += 97_000 {
 		offsets = append(offsets, header.Area+at)
 	}
 	for at := int64(3 * mib); at < used; at += 7_654_321 {
 		offsets = append(offsets, at)
 	}
+	// What the kernel writes when it takes one superblock for another doesn't come
+	// right by itself.
+	s.copyPartition(s.path, 0, s.disk, spare)
 	outcomes := map[string]int{}
 	for _, offset := range offsets {
-		outcomes[s.flip(offset, want)]++
+		outcome := s.flip(offset, want)
+		if outcome == "many blocks" || outcome == "doesn't open" {
+			s.copyPartition(s.disk, spare, s.path, 0)
+		}
+		outcomes[outcome]++
 	}
 	t.Logf("%d flips: %v", len(offsets), outcomes)
 	if outcomes["1 block"] < 6 || outcomes["unnoticed"] == 0 {
@@ -543,6 +550,24 @@ func TestFlips(t *testing.T) {
 	folder = s.mount(v)
 	s.check(folder)
 	s.end(v, folder)
+}
+
+// spare is where on the disk there is room for a copy of the partition, in bytes.
+const spare = 320 * mib
+
+// copyPartition copies as many bytes as the partition has.
+func (s *supply) copyPartition(from string, fromOffset int64, to string, toOffset int64) {
+	s.t.Helper()
+	source, err := os.Open(from)
+	s.must(err)
+	target, err := os.OpenFile(to, os.O_WRONLY, 0)
+	s.must(err)
+	size := int64(s.on.Length) * dm.SectorSize
+	n, err := io.Copy(io.NewOffsetWriter(target, toOffset), io.NewSectionReader(source, fromOffset, size))
+	if n != size {
+		s.t.Errorf("%d bytes were copied", n)
+	}
+	s.must(errors.Join(err, target.Sync(), target.Close(), source.Close()))
 }
 
 // flip flips a bit, looks at the volume, and puts back what was there. It returns what
@@ -589,24 +614,43 @@ func (s *supply) exchange(place int64, change func([]byte)) []byte {
 	return before
 }
 
-// TestReadError has a program read a file of which a sector is damaged.
+// TestReadError has a program read a file of which a sector was changed.
 func TestReadError(t *testing.T) {
 	s := newSupply(t, inMachine(t)[0], 144*mib)
 	v := s.format()
 	folder := s.mount(v)
 	s.store(folder)
-	s.end(v, folder)
-	// Everything but the beginning, where the file system's own structures are, and
-	// where the next start would find the damage.
-	file, err := os.OpenFile(s.path, os.O_RDWR, 0)
+	name := filepath.Join(folder, "file")
+	file, err := os.Open(name)
 	s.must(err)
-	s.must(errors.Join(zeroOut(file, 30*mib, 34*mib), file.Close()))
-	v = s.unlock()
-	folder = s.mount(v)
-	got, err := os.ReadFile(filepath.Join(folder, "file"))
-	if err == nil && !bytes.Equal(got, content) || err != nil && !errors.Is(err, unix.EIO) {
-		t.Errorf("%d bytes, %v", len(got), err)
+	const (
+		third  = 2
+		fibmap = 1 // FIBMAP (Linux, include/uapi/linux/fs.h)
+	)
+	block := int32(third) // In the file, and then in the file system.
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, file.Fd(), fibmap, uintptr(unsafe.Pointer(&block))); errno != 0 {
+		t.Fatal(errno)
 	}
+	s.must(file.Close())
+	s.must(unix.Unmount(folder, 0))
+	// Below dm-crypt, past the tag.
+	device, err := s.mapper.Device(integrityName)
+	s.must(err)
+	file, err = os.OpenFile(device.Path, os.O_RDWR, 0)
+	s.must(err)
+	_, err = file.WriteAt(make([]byte, blockSize), int64(block)*blockSize)
+	s.must(errors.Join(err, file.Sync(), file.Close()))
+	s.must(v.Mount(folder))
+	file, err = os.Open(name)
+	s.must(err)
+	got := make([]byte, blockSize)
+	if n, err := file.ReadAt(got, third*blockSize); !errors.Is(err, unix.EIO) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if n, err := file.ReadAt(got, 0); err != nil || !bytes.Equal(got, content[:blockSize]) {
+		t.Errorf("of the first block %d bytes, %v", n, err)
+	}
+	s.must(file.Close())
 	s.end(v, folder)
 }
 
