@@ -6,6 +6,7 @@
 //	image disk -architecture ARCH -system FILE -output FILE
 //	image gce -input FILE -output FILE
 //	image vhd -input FILE -output FILE
+//	image ext4 -packages FOLDER -output FILE
 //	image compress -packages FOLDER -input FILE -output FILE
 //	image release [-status FILE] -output FOLDER FILE...
 package main
@@ -21,6 +22,7 @@ import (
 
 	"powercloud.unidatum.com/go/image/cloud"
 	"powercloud.unidatum.com/go/image/disk"
+	"powercloud.unidatum.com/go/image/ext4"
 	"powercloud.unidatum.com/go/image/release"
 )
 
@@ -40,6 +42,7 @@ var steps = map[string]func(ctx context.Context, arguments []string) error{
 	"disk":      makeDisk,
 	"gce":       packWith(func(output, image *os.File) error { return cloud.PackGoogle(output, image) }),
 	"vhd":       packWith(cloud.PackAzure),
+	"ext4":      makeFileSystem,
 	"compress":  compress,
 	"release":   makeRelease,
 }
@@ -47,7 +50,7 @@ var steps = map[string]func(ctx context.Context, arguments []string) error{
 // run does one step.
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 || steps[arguments[0]] == nil {
-		return errors.New("it takes a step: initramfs, efi, disk, gce, vhd, compress or release")
+		return errors.New("it takes a step: initramfs, efi, disk, gce, vhd, ext4, compress or release")
 	}
 	if err := steps[arguments[0]](ctx, arguments[1:]); err != nil {
 		return fmt.Errorf("%s: %w", arguments[0], err)
@@ -140,6 +143,15 @@ func packWith(pack func(output, image *os.File) error) func(context.Context, []s
 		defer func() { err = errors.Join(err, output.Close()) }()
 		return pack(output, image)
 	}
+}
+
+// makeFileSystem writes the file system that state volumes begin with.
+func makeFileSystem(ctx context.Context, arguments []string) error {
+	o, err := parse(arguments, []string{"packages", "output"}, nil, false)
+	if err != nil {
+		return err
+	}
+	return ext4.Write(ctx, o.get("packages"), o.get("output"))
 }
 
 // compress writes a file in the .xz format.

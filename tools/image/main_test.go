@@ -128,6 +128,8 @@ func TestRefused(t *testing.T) {
 		"link":                         "it takes a step",
 		"disk -architecture amd64":     "disk: -system is missing",
 		efi + " more":                  "it takes files after",
+		"ext4 -output DIR/x":           "ext4: -packages is missing",
+		"ext4 -packages DIR -output x": "run e2fsprogs/sbin/mke2fs: ",
 		"release -output DIR/r":        "it takes files after",
 		efi + " -key DIR/init":         "needs both -key and -certificate",
 		efi + " -status DIR/unstamped": "no STABLE_VERSION",

@@ -61,6 +61,7 @@ def _kernel_test_impl(ctx):
     environment = dict(ctx.attr.env)
     environment.update({
         "KERNEL_TEST_ARCHITECTURE": ctx.attr.arch,
+        "KERNEL_TEST_DISKS": ",".join(ctx.attr.disks),
         "KERNEL_TEST_FILES": list.short_path,
         "KERNEL_TEST_FOLDER": ctx.attr.test.label.package,
         "KERNEL_TEST_FORWARD": ",".join(ctx.attr.env.keys()),
@@ -82,6 +83,7 @@ _kernel_test = rule(
     test = True,
     attrs = {
         "arch": attr.string(default = "amd64", values = ["amd64", "arm64"]),
+        "disks": attr.string_list(),
         "env": attr.string_dict(),
         "kernel": attr.label(mandatory = True, allow_single_file = True),
         "memory": attr.int(default = 512),
@@ -92,7 +94,7 @@ _kernel_test = rule(
     },
 )
 
-def kernel_test(name, kernel, test, arch = "amd64", memory = 512, env = {}, size = "medium", tags = [], **kwargs):
+def kernel_test(name, kernel, test, arch = "amd64", memory = 512, disks = [], env = {}, size = "medium", tags = [], **kwargs):
     """Runs a go_test as the first program of a kernel, as root, in a machine of its own.
 
     Its output, its status, its report for Bazel, --test_filter and --test_arg
@@ -106,6 +108,9 @@ def kernel_test(name, kernel, test, arch = "amd64", memory = 512, env = {}, size
         where it is not to run here as well.
       arch: the machine's architecture, amd64 or arm64.
       memory: the machine's memory in MiB.
+      disks: blank disks, which the machine has as /dev/vda, /dev/vdb and so on.
+        Each is a size in MiB, and where its sectors don't have 512 bytes, a slash
+        and their size: "1024" or "1024/4096".
       env: variables that the test gets. Those of the go_test don't count.
       size: as of any test. "medium" has 5 minutes.
       tags: as of any test.
@@ -114,6 +119,7 @@ def kernel_test(name, kernel, test, arch = "amd64", memory = 512, env = {}, size
     _kernel_test(
         name = name,
         arch = arch,
+        disks = disks,
         env = env,
         kernel = kernel,
         memory = memory,

@@ -12,6 +12,8 @@
 //	KERNEL_TEST_FILES         a file that lists the test's runfiles, one a line
 //	KERNEL_TEST_FOLDER        where the test starts, below the runfiles
 //	KERNEL_TEST_MEMORY        the machine's memory in MiB
+//	KERNEL_TEST_DISKS         blank disks, with commas: a size in MiB, and after a
+//	                          slash, where it isn't 512, the size of sectors
 //	KERNEL_TEST_FORWARD       names of variables that the test gets, with commas
 package main
 
@@ -25,6 +27,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -98,10 +101,15 @@ func configuration(initramfs string) (machine.Config, error) {
 	if err != nil {
 		return machine.Config{}, fmt.Errorf("read KERNEL_TEST_MEMORY: %w", err)
 	}
+	disks, err := parseDisks(os.Getenv("KERNEL_TEST_DISKS"))
+	if err != nil {
+		return machine.Config{}, fmt.Errorf("read KERNEL_TEST_DISKS: %w", err)
+	}
 	config := machine.Config{
 		Name:         "kernel",
 		Architecture: machine.Architecture(os.Getenv("KERNEL_TEST_ARCHITECTURE")),
 		MemoryMiB:    memory,
+		Disks:        disks,
 		// A kernel that panics starts the machine again at once, which ends
 		// it here.
 		StopAtReset: true,
@@ -116,6 +124,30 @@ func configuration(initramfs string) (machine.Config, error) {
 		config.Kernel.CommandLine += " console=ttyS0"
 	}
 	return config, nil
+}
+
+// parseDisks reads what the rule says of blank disks.
+func parseDisks(list string) ([]machine.Disk, error) {
+	var disks []machine.Disk
+	for _, item := range strings.Split(list, ",") {
+		if item == "" {
+			continue
+		}
+		size, sector, found := strings.Cut(item, "/")
+		if !found {
+			sector = "512"
+		}
+		mebibytes, err := strconv.ParseInt(size, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		bytes, err := strconv.Atoi(sector)
+		if err != nil {
+			return nil, err
+		}
+		disks = append(disks, machine.Disk{Size: mebibytes << 20, SectorSize: bytes})
+	}
+	return disks, nil
 }
 
 // port is the path that the second serial port has in the machine.

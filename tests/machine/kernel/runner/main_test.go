@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"powercloud.unidatum.com/tests/machine"
 )
 
 // result is what came of a test in a machine.
@@ -105,6 +108,22 @@ func TestOutcomes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestParseDisks(t *testing.T) {
+	disks, err := parseDisks("1024,64/4096")
+	want := []machine.Disk{{Size: 1 << 30, SectorSize: 512}, {Size: 64 << 20, SectorSize: 4096}}
+	if err != nil || !slices.Equal(disks, want) {
+		t.Errorf("%+v, %v", disks, err)
+	}
+	if disks, err := parseDisks(""); err != nil || disks != nil {
+		t.Errorf("without disks: %+v, %v", disks, err)
+	}
+	for _, bad := range []string{"a", "1/", "/512", "99999999999"} {
+		if _, err := parseDisks(bad); err == nil {
+			t.Errorf("%q was read", bad)
+		}
 	}
 }
 
