@@ -63,15 +63,20 @@ func tell(t *testing.T, m *machine.Machine, format string, values ...any) string
 	if _, err := fmt.Fprintln(m.Port(), order); err != nil {
 		t.Fatalf("tell the saboteur to %s: %v", order, err)
 	}
-	line, err := bufio.NewReader(m.Port()).ReadString('\n')
-	if err != nil {
-		t.Fatalf("ask the saboteur to %s: %v", order, err)
+	lines := bufio.NewScanner(m.Port())
+	for lines.Scan() {
+		answer, found := strings.CutPrefix(lines.Text(), "saboteur: ")
+		if !found {
+			continue // The firmware's.
+		}
+		told, done := strings.CutPrefix(answer, "done ")
+		if !done {
+			t.Fatalf("the saboteur can't %s: %s", order, answer)
+		}
+		return told
 	}
-	answer, done := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "done ")
-	if !done {
-		t.Fatalf("the saboteur can't %s: %q", order, line)
-	}
-	return answer
+	t.Fatalf("ask the saboteur to %s: %v", order, lines.Err())
+	return ""
 }
 
 // bootFolder is a folder with the node's EFI file where firmware looks for it.

@@ -3,7 +3,8 @@
 // machine does, and then becomes the real pcd.
 //
 // The copy does what it is told on the second serial port, a line each, and answers
-// each line with one that begins with "done" or "error":
+// each line with one that begins with "saboteur: done" or "saboteur: error". The
+// firmware writes to that port as well, before.
 //
 //	read PATH       tells a file's content, quoted
 //	time            tells the machine's time, in seconds since 1970
@@ -101,7 +102,7 @@ func serve() error {
 		} else {
 			answer = "done " + answer
 		}
-		if _, err := io.WriteString(file, answer+"\n"); err != nil {
+		if _, err := io.WriteString(file, "\nsaboteur: "+answer+"\n"); err != nil {
 			return err
 		}
 	}
