@@ -153,9 +153,9 @@ func TestCrowd(t *testing.T) {
 		return routerad.Advertisement{Router: netip.AddrFrom16([16]byte{0xfe, 0x80, 15: byte(i)})}
 	}
 	var c crowd
-	for i := range maxRouters {
-		if c.add(router(i), now) || c.add(router(i), now) {
-			t.Fatalf("router %d is too much", i)
+	for i := range 2 * maxRouters {
+		if c.add(router(i/2), now) { // Each of them twice.
+			t.Fatalf("router %d is too much", i/2)
 		}
 	}
 	later := c
