@@ -3,6 +3,7 @@
 package chrony
 
 import (
+	"path/filepath"
 	"testing"
 
 	"powercloud.unidatum.com/tests/namespace"
@@ -19,5 +20,5 @@ func Start(t testing.TB, n *namespace.Namespace) *server.Server {
 	return server.Start(t, n, files, "chrony/usr/sbin/chronyd",
 		// In the foreground, with the clock and the system calls left alone.
 		"-d", "-x", "-F", "0", "-u", "root",
-		"local stratum 1", "allow all", "cmdport 0", "bindcmdaddress /", "pidfile /")
+		"local stratum 1", "allow all", "cmdport 0", "bindcmdaddress /", "pidfile "+filepath.Join(t.TempDir(), "pid"))
 }
