@@ -6,6 +6,9 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
+	"fmt"
+
+	"powercloud.unidatum.com/go/pki/canonical"
 )
 
 // FingerprintSize is the size of a Fingerprint in bytes.
@@ -57,19 +60,10 @@ func (id NodeID) String() string { return hex.EncodeToString(id[:]) }
 // ParseNodeID reads what String writes and nothing else.
 func ParseNodeID(s string) (NodeID, error) {
 	var id NodeID
-	if len(s) != hex.EncodedLen(len(id)) {
-		return NodeID{}, errNodeID()
-	}
-	// Decoding accepts upper case; comparing catches it, so that an ID has one
-	// spelling.
-	if _, err := hex.Decode(id[:], []byte(s)); err != nil || id.String() != s {
-		return NodeID{}, errNodeID()
+	if err := canonical.DecodeHex(id[:], []byte(s), "node ID"); err != nil {
+		return NodeID{}, fmt.Errorf("pki: %w", err)
 	}
 	return id, nil
-}
-
-func errNodeID() error {
-	return errors.New("pki: a node ID is 16 lower-case hexadecimal digits")
 }
 
 // MarshalText returns what String does.

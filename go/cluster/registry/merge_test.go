@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/keys"
 )
 
@@ -40,7 +41,7 @@ func anything(t *testing.T, draw *rapid.T) *Registry {
 	}
 	for fill := byte(1); fill <= 3; fill++ {
 		n := newNode(t, []string{"a", "b", "c"}[small.Draw(draw, "name")], fill)
-		n.Volume = VolumeID{byte(small.Draw(draw, "volume"))}
+		n.Volume = volumeid.ID{byte(small.Draw(draw, "volume"))}
 		n.Enrolled = at(small.Draw(draw, "enrolled"))
 		set(&n.Address, "address")
 		set(&n.Endpoint, "endpoint")
@@ -225,7 +226,7 @@ func TestTimesAreKept(t *testing.T) {
 	store := &memory{}
 	now := time.Now()
 	want, err := Update(t.Context(), store, cluster(), func(r *Registry) error {
-		n, err := NewNode("home-1", newNode(t, "home-1", 1).Key, VolumeID{}, now)
+		n, err := NewNode("home-1", newNode(t, "home-1", 1).Key, volumeid.ID{}, now)
 		if err != nil {
 			return err
 		}

@@ -9,33 +9,10 @@ import (
 
 	"powercloud.unidatum.com/go/cluster/address"
 	"powercloud.unidatum.com/go/cluster/nodename"
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
+	"powercloud.unidatum.com/go/pki/canonical"
 )
-
-// VolumeID names a node's state volume: 16 random bytes, written as 32 lower-case
-// hexadecimal digits. It isn't a secret.
-type VolumeID [16]byte
-
-// String returns the ID in hexadecimal.
-func (id VolumeID) String() string { return hex.EncodeToString(id[:]) }
-
-// MarshalText returns what String does.
-func (id VolumeID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
-
-// UnmarshalText reads what MarshalText writes and nothing else.
-func (id *VolumeID) UnmarshalText(text []byte) error {
-	return decodeHex(id[:], text, "volume ID")
-}
-
-// decodeHex fills b from lower-case hexadecimal digits.
-func decodeHex(b, text []byte, what string) error {
-	if len(text) == hex.EncodedLen(len(b)) {
-		if _, err := hex.Decode(b, text); err == nil && hex.EncodeToString(b) == string(text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("a %s is %d lower-case hexadecimal digits", what, hex.EncodedLen(len(b)))
-}
 
 // MeshKey is the public key of a node's WireGuard (Curve25519).
 type MeshKey [32]byte
@@ -47,7 +24,9 @@ func (k MeshKey) IsZero() bool { return k == MeshKey{} }
 func (k MeshKey) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(k[:])), nil }
 
 // UnmarshalText reads what MarshalText writes and nothing else.
-func (k *MeshKey) UnmarshalText(text []byte) error { return decodeHex(k[:], text, "mesh key") }
+func (k *MeshKey) UnmarshalText(text []byte) error {
+	return canonical.DecodeHex(k[:], text, "mesh key")
+}
 
 // Measurement is what AMD SEV-SNP measured of a machine's start: a SHA-384.
 type Measurement [48]byte
@@ -59,7 +38,9 @@ func (m Measurement) IsZero() bool { return m == Measurement{} }
 func (m Measurement) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(m[:])), nil }
 
 // UnmarshalText reads what MarshalText writes and nothing else.
-func (m *Measurement) UnmarshalText(text []byte) error { return decodeHex(m[:], text, "measurement") }
+func (m *Measurement) UnmarshalText(text []byte) error {
+	return canonical.DecodeHex(m[:], text, "measurement")
+}
 
 // Attestation is what a node must show before it gets its volume's key. The zero value
 // asks for nothing.
@@ -115,7 +96,7 @@ type Node struct {
 	// Key is the node's Ed25519 public key.
 	Key ed25519.PublicKey `json:"key"`
 	// Volume is the ID of its state volume.
-	Volume VolumeID `json:"volume"`
+	Volume volumeid.ID `json:"volume"`
 	// Enrolled is when it was enrolled or provisioned, in UTC.
 	Enrolled time.Time `json:"enrolled"`
 	// Address is where pcctl reaches its API; none if that isn't known yet.
@@ -131,7 +112,7 @@ type Node struct {
 }
 
 // NewNode returns the entry of a node that is being enrolled.
-func NewNode(name string, key ed25519.PublicKey, volume VolumeID, now time.Time) (Node, error) {
+func NewNode(name string, key ed25519.PublicKey, volume volumeid.ID, now time.Time) (Node, error) {
 	if err := nodename.Check(name); err != nil {
 		return Node{}, err
 	}

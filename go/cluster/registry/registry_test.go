@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
 )
 
@@ -101,10 +102,10 @@ func TestAdd(t *testing.T) {
 }
 
 func TestNewNodeRefuses(t *testing.T) {
-	if _, err := NewNode("Home", newNode(t, "a", 1).Key, VolumeID{}, at(0)); err == nil {
+	if _, err := NewNode("Home", newNode(t, "a", 1).Key, volumeid.ID{}, at(0)); err == nil {
 		t.Error("a wrong name is accepted")
 	}
-	if _, err := NewNode("home", nil, VolumeID{}, at(0)); err == nil {
+	if _, err := NewNode("home", nil, volumeid.ID{}, at(0)); err == nil {
 		t.Error("a wrong key is accepted")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/keys"
 )
 
@@ -32,7 +33,7 @@ func parse(t testing.TB, s string) address.Address {
 func newNode(t testing.TB, name string, fill byte) Node {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{fill}, ed25519.SeedSize)).Public().(ed25519.PublicKey)
-	n, err := NewNode(name, key, VolumeID{fill}, at(int(fill)))
+	n, err := NewNode(name, key, volumeid.ID{fill}, at(int(fill)))
 	if err != nil {
 		t.Fatal(err)
 	}

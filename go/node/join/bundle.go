@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"powercloud.unidatum.com/go/cluster/volumeid"
 )
 
 const (
-	// KeySize is the size of each key in bytes, and VolumeIDSize that of the state
-	// volume's ID.
-	KeySize      = 32
-	VolumeIDSize = 16
+	// KeySize is the size of each key in bytes.
+	KeySize = 32
 	// MaxCertificate, MaxMembership and MaxRevocations are how many bytes each
 	// certificate and the two lists have at most. None of them is empty.
 	MaxCertificate = 1536
@@ -55,12 +55,6 @@ func (k Key) MarshalText() ([]byte, error) { return []byte(placeholder), nil }
 
 const placeholder = "join.Key(secret)"
 
-// VolumeID is the ID of a state volume: 16 random bytes.
-type VolumeID [VolumeIDSize]byte
-
-// String returns the ID as it is written: 32 lower-case hexadecimal digits.
-func (id VolumeID) String() string { return hex.EncodeToString(id[:]) }
-
 // Bundle is a node's whole identity. What is made by the cluster's CA is opaque here;
 // a [Check] looks into it. Pass it by pointer: a copy isn't wiped with the original.
 type Bundle struct {
@@ -75,7 +69,7 @@ type Bundle struct {
 	WireGuardKey Key
 	// VolumeID and VolumeKey are the ID of the state volume, and the key that the
 	// node wraps its volume key with.
-	VolumeID  VolumeID
+	VolumeID  volumeid.ID
 	VolumeKey Key
 	// Membership and Revocations are the signed lists, as they are published.
 	Membership, Revocations []byte
@@ -118,7 +112,7 @@ func (b *Bundle) parts() []part {
 		{"node_certificate", b.NodeCertificate, 1, MaxCertificate, false},
 		{"ca_certificate", b.CACertificate, 1, MaxCertificate, false},
 		{"wireguard_key", b.WireGuardKey[:], KeySize, KeySize, false},
-		{"volume_id", b.VolumeID[:], VolumeIDSize, VolumeIDSize, true},
+		{"volume_id", b.VolumeID[:], volumeid.Size, volumeid.Size, true},
 		{"volume_key", b.VolumeKey[:], KeySize, KeySize, false},
 		{"membership", b.Membership, 1, MaxMembership, false},
 		{"revocations", b.Revocations, 1, MaxRevocations, false},
@@ -268,9 +262,9 @@ func unmarshal(content []byte) (*Bundle, error) {
 		copy(key.to[:], key.from)
 	}
 	id, err := hex.DecodeString(d.VolumeID)
-	if err != nil || len(id) != VolumeIDSize {
+	if err != nil || len(id) != volumeid.Size {
 		b.Wipe()
-		return nil, fmt.Errorf("%w: volume_id isn't %d hexadecimal digits", ErrInvalid, 2*VolumeIDSize)
+		return nil, fmt.Errorf("%w: volume_id isn't %d hexadecimal digits", ErrInvalid, 2*volumeid.Size)
 	}
 	copy(b.VolumeID[:], id)
 	if err := b.check(); err != nil {

@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"powercloud.unidatum.com/go/cluster/volumeid"
 )
 
 // count fills bytes with numbers that count up from one.
@@ -116,7 +118,7 @@ func TestWipedBundlesArentWritten(t *testing.T) {
 	for name, wipe := range map[string]func(*Bundle){
 		"node_key":      func(b *Bundle) { b.NodeKey = Key{} },
 		"wireguard_key": func(b *Bundle) { b.WireGuardKey = Key{} },
-		"volume_id":     func(b *Bundle) { b.VolumeID = VolumeID{} },
+		"volume_id":     func(b *Bundle) { b.VolumeID = volumeid.ID{} },
 		"volume_key":    func(b *Bundle) { b.VolumeKey = Key{} },
 	} {
 		b := example()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/node/volume/header"
 	"powercloud.unidatum.com/go/sys/dm"
 	"powercloud.unidatum.com/go/sys/keyring"
@@ -35,7 +36,7 @@ type stack struct{ mapper *dm.Mapper }
 
 // assemble makes the devices of a volume. On a partition whose dm-integrity superblock
 // is zeros, the kernel makes a new one with an empty journal.
-func assemble(partition string, id header.VolumeID, key *header.Key) (*Volume, error) {
+func assemble(partition string, id volumeid.ID, key *header.Key) (*Volume, error) {
 	mapper, err := dm.Open()
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func assemble(partition string, id header.VolumeID, key *header.Key) (*Volume, e
 	return v, nil
 }
 
-func (s stack) assemble(partition string, id header.VolumeID, key *header.Key) (*Volume, error) {
+func (s stack) assemble(partition string, id volumeid.ID, key *header.Key) (*Volume, error) {
 	integrity, sectors, err := s.integrity(partition)
 	if err != nil {
 		return nil, err

@@ -14,13 +14,15 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/node/volume/header"
+	"powercloud.unidatum.com/go/pki"
 	"powercloud.unidatum.com/go/sys/dm"
 )
 
 const mib = 1 << 20
 
-var owner = header.Owner{Volume: header.VolumeID{1, 2, 3}, Node: header.NodeID{4, 5, 6}, Name: "home-1"}
+var owner = header.Owner{Volume: volumeid.ID{1, 2, 3}, Node: pki.NodeID{4, 5, 6}, Name: "home-1"}
 
 // partition makes a file that stands in for a partition, with some content at its
 // beginning.

@@ -12,6 +12,7 @@ package canonical
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,4 +48,16 @@ func Unmarshal(data []byte, value any) error {
 		return ErrForm
 	}
 	return nil
+}
+
+// DecodeHex fills a value with the bytes that text has in lower-case hexadecimal
+// digits, and takes nothing else. What is the value's name in the error.
+func DecodeHex(value, text []byte, what string) error {
+	if len(text) == hex.EncodedLen(len(value)) {
+		// Decoding accepts upper case; comparing catches it.
+		if _, err := hex.Decode(value, text); err == nil && hex.EncodeToString(value) == string(text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("a %s is %d lower-case hexadecimal digits", what, hex.EncodedLen(len(value)))
 }

@@ -12,12 +12,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+
+	"powercloud.unidatum.com/go/cluster/volumeid"
+	"powercloud.unidatum.com/go/pki"
 )
 
 const (
@@ -47,27 +49,14 @@ var ErrHeader = errors.New("bad volume header")
 // gives the same error.
 var ErrWrongKey = errors.New("the key doesn't open the state volume")
 
-// VolumeID is a volume's ID, which pcctl chooses at random and keeps in the
-// registry.
-type VolumeID [16]byte
-
-// String returns 32 hexadecimal digits.
-func (id VolumeID) String() string { return hex.EncodeToString(id[:]) }
-
-// NodeID is a node's ID.
-type NodeID [8]byte
-
-// String returns 16 hexadecimal digits.
-func (id NodeID) String() string { return hex.EncodeToString(id[:]) }
-
 // Owner says whose a volume is. A locked node shows it, and pcctl compares it with
 // the registry.
 type Owner struct {
 	// Volume is the volume's own ID.
-	Volume VolumeID
+	Volume volumeid.ID
 	// Node is the node's ID and Name its name: 1 to 64 bytes of printable ASCII
 	// without blanks.
-	Node NodeID
+	Node pki.NodeID
 	Name string
 }
 

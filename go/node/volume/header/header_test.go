@@ -16,11 +16,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"powercloud.unidatum.com/go/cluster/volumeid"
+	"powercloud.unidatum.com/go/pki"
 )
 
 var owner = Owner{
-	Volume: VolumeID{0x92, 0x28, 0x34, 15: 0x0f},
-	Node:   NodeID{0x26, 0x2c, 0x2f, 0xdc, 0x86, 0x1a, 0x9c, 0xf2},
+	Volume: volumeid.ID{0x92, 0x28, 0x34, 15: 0x0f},
+	Node:   pki.NodeID{0x26, 0x2c, 0x2f, 0xdc, 0x86, 0x1a, 0x9c, 0xf2},
 	Name:   "home-1",
 }
 
@@ -108,7 +111,7 @@ func TestWrap(t *testing.T) {
 	if _, err := Unwrap(owner.Volume, SlotTPM, wrapped, admin); !errors.Is(err, ErrWrongKey) {
 		t.Errorf("another kind: %v", err)
 	}
-	if _, err := Unwrap(VolumeID{1}, SlotAdmin, wrapped, admin); !errors.Is(err, ErrWrongKey) {
+	if _, err := Unwrap(volumeid.ID{1}, SlotAdmin, wrapped, admin); !errors.Is(err, ErrWrongKey) {
 		t.Errorf("another volume: %v", err)
 	}
 	if _, err := Unwrap(owner.Volume, SlotAdmin, wrapped[1:], admin); !errors.Is(err, ErrHeader) {

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"powercloud.unidatum.com/go/cluster/volumeid"
 )
 
 // label begins what keys are derived for and wrapped keys are bound to.
@@ -27,12 +29,12 @@ func (k *Key) Wipe() { clear(k[:]) }
 
 // SectorKey returns the key of a volume's sectors: for AES-256-XTS, followed by the
 // one for HMAC-SHA256. The caller wipes it.
-func (k *Key) SectorKey(volume VolumeID) ([]byte, error) {
+func (k *Key) SectorKey(volume volumeid.ID) ([]byte, error) {
 	return k.derive(volume, "sectors", SectorKeySize)
 }
 
 // derive returns size bytes for one purpose.
-func (k *Key) derive(volume VolumeID, purpose string, size int) ([]byte, error) {
+func (k *Key) derive(volume volumeid.ID, purpose string, size int) ([]byte, error) {
 	derived, err := hkdf.Key(sha256.New, k[:], volume[:], label+purpose, size)
 	if err != nil {
 		return nil, fmt.Errorf("derive the volume's %s key: %w", purpose, err)
@@ -88,7 +90,7 @@ const WrappedSize = chacha20poly1305.NonceSizeX + KeySize + chacha20poly1305.Ove
 
 // Wrap wraps a volume key under another key, for one kind of slot of one volume.
 // rand must be a cryptographically secure source.
-func Wrap(rand io.Reader, volume VolumeID, kind SlotKind, key, wrapping *Key) ([]byte, error) {
+func Wrap(rand io.Reader, volume volumeid.ID, kind SlotKind, key, wrapping *Key) ([]byte, error) {
 	aead, err := chacha20poly1305.NewX(wrapping[:])
 	if err != nil {
 		return nil, fmt.Errorf("wrap the volume key: %w", err)
@@ -102,7 +104,7 @@ func Wrap(rand io.Reader, volume VolumeID, kind SlotKind, key, wrapping *Key) ([
 
 // Unwrap undoes Wrap. With another key than the one that it was wrapped under, or
 // for another volume or kind of slot, the error is ErrWrongKey.
-func Unwrap(volume VolumeID, kind SlotKind, wrapped []byte, wrapping *Key) (*Key, error) {
+func Unwrap(volume volumeid.ID, kind SlotKind, wrapped []byte, wrapping *Key) (*Key, error) {
 	if len(wrapped) != WrappedSize {
 		return nil, fmt.Errorf("%w: a wrapped key has %d bytes", ErrHeader, len(wrapped))
 	}
@@ -122,6 +124,6 @@ func Unwrap(volume VolumeID, kind SlotKind, wrapped []byte, wrapping *Key) (*Key
 }
 
 // associated is what a wrapped key is bound to.
-func associated(volume VolumeID, kind SlotKind) []byte {
+func associated(volume volumeid.ID, kind SlotKind) []byte {
 	return append(append([]byte(label+"slot"), volume[:]...), byte(kind))
 }
