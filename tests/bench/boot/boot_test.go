@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/tests/bench/figures"
 	"powercloud.unidatum.com/tests/machine"
 )
 
@@ -61,16 +62,6 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
-func TestMiddle(t *testing.T) {
-	list := []int64{9, 1, 5}
-	if got := middle(list); got != 5 || list[0] != 9 {
-		t.Errorf("the median of %v is %d", list, got)
-	}
-	if got := middle([]uint64{4, 1, 8, 2}); got != 3 {
-		t.Errorf("%d", got)
-	}
-}
-
 // TestSystemsWithoutBazel has nothing to start, which must be said.
 func TestSystemsWithoutBazel(t *testing.T) {
 	if _, err := findSystems(); err == nil || !strings.Contains(err.Error(), "bazel run //tests/bench:boot") {
@@ -107,13 +98,13 @@ func sample() report {
 }
 
 func TestTargets(t *testing.T) {
-	want := []target{
-		{"size of the EFI file", "<= 16.0 MiB", "10.0 MiB", true},
-		{"time to the banner, without a network", "< Debian's 8.00s", "7.00s", true},
-		{"instructions to the banner, without a network", "< Debian's 3100.0 million", "2000.0 million", true},
-		{"memory in use at the banner, of 1024 MiB, without a network", "<= 96.0 MiB", "74.0 MiB", true},
-		{"memory in use at the banner, of 1024 MiB, with a network", "<= 96.0 MiB", "104.0 MiB", false},
-		{"time from an edit of pcd to a new image", "< 30s", "22.0s", true},
+	want := []figures.Target{
+		{What: "size of the EFI file", Wanted: "<= 16.0 MiB", Measured: "10.0 MiB", Met: true},
+		{What: "time to the banner, without a network", Wanted: "< Debian's 8.00s", Measured: "7.00s", Met: true},
+		{What: "instructions to the banner, without a network", Wanted: "< Debian's 3100.0 million", Measured: "2000.0 million", Met: true},
+		{What: "memory in use at the banner, of 1024 MiB, without a network", Wanted: "<= 96.0 MiB", Measured: "74.0 MiB", Met: true},
+		{What: "memory in use at the banner, of 1024 MiB, with a network", Wanted: "<= 96.0 MiB", Measured: "104.0 MiB", Met: false},
+		{What: "time from an edit of pcd to a new image", Wanted: "< 30s", Measured: "22.0s", Met: true},
 	}
 	if got := sample().targets(); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
@@ -183,9 +174,9 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		Results  []result  `json:"results"`
-		Rebuilds []float64 `json:"rebuild_seconds_each"`
-		Targets  []target  `json:"targets"`
+		Results  []result         `json:"results"`
+		Rebuilds []float64        `json:"rebuild_seconds_each"`
+		Targets  []figures.Target `json:"targets"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"text/tabwriter"
 	"time"
+
+	"powercloud.unidatum.com/tests/bench/figures"
 )
 
 // report is what was measured.
@@ -86,36 +88,22 @@ func (r report) writeRebuilds(out io.Writer) error {
 	if len(r.rebuilds) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "From an edit of pcd to a new image: %.1f s.\n\n", middle(r.rebuilds).Seconds())
+	_, err := fmt.Fprintf(out, "From an edit of pcd to a new image: %.1f s.\n\n", figures.Median(r.rebuilds).Seconds())
 	return err
 }
 
 func (r report) writeTargets(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "target\twanted\tmeasured\t")
-	for _, t := range r.targets() {
-		verdict := "met"
-		if !t.Met {
-			verdict = "MISSED"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.What, t.Wanted, t.Measured, verdict)
-	}
-	fmt.Fprintln(w)
-	return w.Flush()
+	return figures.WriteTargets(out, r.targets())
 }
 
 func (r report) writeNotes(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, note := range [][2]string{
+	return figures.WriteNotes(out, [][2]string{
 		{namePowerCloud, "the image of //disk, whose kernel has drivers for virtio and finds disk, card and balloon"},
 		{nameDebian, "Debian 12's linux-image-cloud-amd64 with the same stub, command line and initramfs; its drivers for virtio are modules, which the initramfs hasn't got, so that it spends nothing on disk, card and balloon, and the node gets no address"},
 		{"network", "with one, only powercloud's node gets addresses, and its banner waits until they stay as they are; the systems are compared without"},
 		{momentBanner, "both wait three seconds in idleness before it"},
 		{"in use", "the machine's memory less MemAvailable, what firmware and kernel keep included; beside it MemTotal less MemAvailable"},
-	} {
-		fmt.Fprintf(w, "%s\t%s\n", note[0], note[1])
-	}
-	return w.Flush()
+	})
 }
 
 // result is one measurement in the JSON report.
@@ -164,17 +152,17 @@ func (r report) writeJSON(out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(struct {
-		Cores       int       `json:"cores"`
-		System      string    `json:"host"`
-		Accelerator string    `json:"accelerator,omitempty"`
-		LoadBefore  string    `json:"load_before"`
-		LoadAfter   string    `json:"load_after"`
-		Rounds      int       `json:"rounds"`
-		Memory      int64     `json:"memory_bytes"`
-		Sizes       []sizes   `json:"sizes"`
-		Results     []result  `json:"results"`
-		Rebuilds    []float64 `json:"rebuild_seconds_each,omitempty"`
-		Targets     []target  `json:"targets"`
+		Cores       int              `json:"cores"`
+		System      string           `json:"host"`
+		Accelerator string           `json:"accelerator,omitempty"`
+		LoadBefore  string           `json:"load_before"`
+		LoadAfter   string           `json:"load_after"`
+		Rounds      int              `json:"rounds"`
+		Memory      int64            `json:"memory_bytes"`
+		Sizes       []sizes          `json:"sizes"`
+		Results     []result         `json:"results"`
+		Rebuilds    []float64        `json:"rebuild_seconds_each,omitempty"`
+		Targets     []figures.Target `json:"targets"`
 	}{runtime.NumCPU(), runtime.GOOS + "/" + runtime.GOARCH, r.accelerator, r.loadBefore, r.loadAfter, r.opts.rounds,
 		memoryMiB << 20, r.sizes, r.resultList(), rebuilds, r.targets()})
 }

@@ -2,17 +2,10 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"time"
-)
 
-// target is what a node's system should reach.
-type target struct {
-	What     string `json:"what"`
-	Wanted   string `json:"wanted"`
-	Measured string `json:"measured"`
-	Met      bool   `json:"met"`
-}
+	"powercloud.unidatum.com/tests/bench/figures"
+)
 
 // What a node's system may take.
 const (
@@ -23,11 +16,11 @@ const (
 
 // targets compares what was measured with what is wanted. What was not measured is
 // left out.
-func (r report) targets() []target {
-	var list []target
+func (r report) targets() []figures.Target {
+	var list []figures.Target
 	for _, s := range r.sizes {
 		if s.System == namePowerCloud {
-			list = append(list, target{
+			list = append(list, figures.Target{
 				What:     "size of the EFI file",
 				Wanted:   fmt.Sprintf("<= %s MiB", mebibytes(largestEFI)),
 				Measured: mebibytes(s.EFI) + " MiB",
@@ -38,7 +31,7 @@ func (r report) targets() []target {
 	list = append(list, r.startTargets()...)
 	for _, card := range []bool{false, true} {
 		if own, ok := r.median(key{namePowerCloud, card}); ok && own.told {
-			list = append(list, target{
+			list = append(list, figures.Target{
 				What:     fmt.Sprintf("memory in use at the banner, of %d MiB, %s", memoryMiB, network(card)),
 				Wanted:   fmt.Sprintf("<= %s MiB", mebibytes(largestMemory)),
 				Measured: mebibytes(own.used) + " MiB",
@@ -47,8 +40,8 @@ func (r report) targets() []target {
 		}
 	}
 	if len(r.rebuilds) > 0 {
-		took := middle(r.rebuilds)
-		list = append(list, target{
+		took := figures.Median(r.rebuilds)
+		list = append(list, figures.Target{
 			What:     "time from an edit of pcd to a new image",
 			Wanted:   fmt.Sprintf("< %v", longestBuild),
 			Measured: fmt.Sprintf("%.1fs", took.Seconds()),
@@ -59,7 +52,7 @@ func (r report) targets() []target {
 }
 
 // startTargets compares the systems where both do the same.
-func (r report) startTargets() []target {
+func (r report) startTargets() []figures.Target {
 	own, ok := r.median(key{namePowerCloud, false})
 	other, okOther := r.median(key{nameDebian, false})
 	if !ok || !okOther {
@@ -67,7 +60,7 @@ func (r report) startTargets() []target {
 	}
 	elapsed, limit := own.elapsed[momentBanner], other.elapsed[momentBanner]
 	count, most := own.instructions[momentBanner], other.instructions[momentBanner]
-	return []target{{
+	return []figures.Target{{
 		What:     "time to the banner, " + network(false),
 		Wanted:   fmt.Sprintf("< Debian's %.2fs", limit.Seconds()),
 		Measured: fmt.Sprintf("%.2fs", elapsed.Seconds()),
@@ -104,7 +97,7 @@ func (r report) median(k key) (medians, bool) {
 			elapsed = append(elapsed, s.elapsed[one.name])
 			instructions = append(instructions, s.instructions[one.name])
 		}
-		m.elapsed[one.name], m.instructions[one.name] = middle(elapsed), middle(instructions)
+		m.elapsed[one.name], m.instructions[one.name] = figures.Median(elapsed), figures.Median(instructions)
 	}
 	var used, counted []int64
 	for _, s := range rounds {
@@ -114,18 +107,7 @@ func (r report) median(k key) (medians, bool) {
 		}
 	}
 	if m.told = len(used) > 0; m.told {
-		m.used, m.counted = middle(used), middle(counted)
+		m.used, m.counted = figures.Median(used), figures.Median(counted)
 	}
 	return m, true
-}
-
-// middle returns the median of a list that isn't empty.
-func middle[T ~int64 | ~uint64](list []T) T {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	half := len(list) / 2
-	if len(list)%2 == 0 {
-		return (list[half-1] + list[half]) / 2
-	}
-	return list[half]
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"powercloud.unidatum.com/tests/bench/figures"
 )
 
 // report is what was measured, and what was wanted.
@@ -39,12 +41,7 @@ func medianOf[T ~int64](rounds []usage, figure func(usage) T) T {
 	for _, u := range rounds {
 		list = append(list, figure(u))
 	}
-	slices.Sort(list)
-	middle := len(list) / 2
-	if len(list)%2 == 0 {
-		return (list[middle-1] + list[middle]) / 2
-	}
-	return list[middle]
+	return figures.Median(list)
 }
 
 // table is the part of a report that is one workload in one directory.
@@ -108,7 +105,7 @@ func (r report) writeText(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := r.writeTargets(out); err != nil {
+	if err := figures.WriteTargets(out, r.targets()); err != nil {
 		return err
 	}
 	return r.writeNotes(out)
@@ -148,28 +145,14 @@ func (r report) writeRow(w io.Writer, t table, tool string) {
 	fmt.Fprintln(w)
 }
 
-func (r report) writeTargets(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "target\twanted\tmeasured\t")
-	for _, t := range r.targets() {
-		verdict := "met"
-		if !t.Met {
-			verdict = "MISSED"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.What, t.Wanted, t.Measured, verdict)
-	}
-	fmt.Fprintln(w)
-	return w.Flush()
-}
-
 func (r report) writeNotes(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var notes [][2]string
 	for _, note := range toolNotes() {
 		if slices.Contains(r.opts.tools, note[0]) {
-			fmt.Fprintf(w, "%s\t%s\n", note[0], note[1])
+			notes = append(notes, note)
 		}
 	}
-	return w.Flush()
+	return figures.WriteNotes(out, notes)
 }
 
 // result is one measurement in the JSON report.
@@ -208,17 +191,17 @@ func (r report) writeJSON(out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(struct {
-		Cores    int      `json:"cores"`
-		System   string   `json:"system"`
-		Rounds   int      `json:"rounds"`
-		Size     int64    `json:"file_bytes"`
-		Files    int      `json:"tree_files"`
-		FileSize int64    `json:"tree_file_bytes"`
-		Objects  int      `json:"list_objects"`
-		Large    int      `json:"list_large_objects"`
-		Latency  float64  `json:"latency_seconds"`
-		Results  []result `json:"results"`
-		Targets  []target `json:"targets"`
+		Cores    int              `json:"cores"`
+		System   string           `json:"system"`
+		Rounds   int              `json:"rounds"`
+		Size     int64            `json:"file_bytes"`
+		Files    int              `json:"tree_files"`
+		FileSize int64            `json:"tree_file_bytes"`
+		Objects  int              `json:"list_objects"`
+		Large    int              `json:"list_large_objects"`
+		Latency  float64          `json:"latency_seconds"`
+		Results  []result         `json:"results"`
+		Targets  []figures.Target `json:"targets"`
 	}{cores(), runtime.GOOS + "/" + runtime.GOARCH, r.opts.rounds, int64(r.opts.size), r.opts.files, int64(r.opts.fileSize),
 		r.opts.objects, r.opts.largeObjects, r.opts.latency.Seconds(), list, r.targets()})
 }

@@ -3,15 +3,9 @@ package main
 import (
 	"fmt"
 	"time"
-)
 
-// target is what pcctl should reach.
-type target struct {
-	What     string `json:"what"`
-	Wanted   string `json:"wanted"`
-	Measured string `json:"measured"`
-	Met      bool   `json:"met"`
-}
+	"powercloud.unidatum.com/tests/bench/figures"
+)
 
 // goal is a target before it is compared: how many times faster pcctl should be
 // than another tool.
@@ -54,8 +48,8 @@ const memoryMargin = 64 << 20
 
 // targets compares what was measured with the goals. What was not measured is
 // left out.
-func (r report) targets() []target {
-	var list []target
+func (r report) targets() []figures.Target {
+	var list []figures.Target
 	for _, t := range r.tables() {
 		for _, g := range goals() {
 			// The second tool shows what is not Argon2id's share.
@@ -76,14 +70,14 @@ func (r report) targets() []target {
 }
 
 // compare holds one tool to a goal, if both sides were measured.
-func (r report) compare(t table, g goal, tool string) (target, bool) {
+func (r report) compare(t table, g goal, tool string) (figures.Target, bool) {
 	own, ok := r.median(t.key(tool, g.operation))
 	peer, okPeer := r.median(t.key(g.peer, g.operation))
 	if g.workload != t.workload || !ok || !okPeer {
-		return target{}, false
+		return figures.Target{}, false
 	}
 	speed := peer.wall.Seconds() / own.wall.Seconds()
-	return target{
+	return figures.Target{
 		What:     fmt.Sprintf("%s: %s, speed of %s against %s", r.describe(t), g.operation, tool, g.peer),
 		Wanted:   fmt.Sprintf(">= %.2f", g.factor),
 		Measured: fmt.Sprintf("%.2f", speed),
@@ -91,8 +85,8 @@ func (r report) compare(t table, g goal, tool string) (target, bool) {
 	}, true
 }
 
-func (r report) memoryTargets(t table) []target {
-	var list []target
+func (r report) memoryTargets(t table) []figures.Target {
+	var list []figures.Target
 	argon, ok := r.median(t.key(nameArgon, "put"))
 	if !ok {
 		return nil
@@ -102,7 +96,7 @@ func (r report) memoryTargets(t table) []target {
 		if !ok {
 			continue
 		}
-		list = append(list, target{
+		list = append(list, figures.Target{
 			What:     fmt.Sprintf("%s: peak memory of %s", r.describe(t), op),
 			Wanted:   fmt.Sprintf("<= %d MiB", (argon.peak+memoryMargin)>>20),
 			Measured: fmt.Sprintf("%d MiB", own.peak>>20),
@@ -114,14 +108,14 @@ func (r report) memoryTargets(t table) []target {
 
 // listingTargets holds listings to their time and memory. What Argon2id takes of
 // the memory is missing where the recovery key unlocks.
-func (r report) listingTargets(t table) []target {
-	var list []target
+func (r report) listingTargets(t table) []figures.Target {
+	var list []figures.Target
 	limits := map[string]time.Duration{opCold: coldListing, opWarm: warmListing}
 	for _, op := range t.of().operations() {
 		limit, ok := limits[op]
 		own, measured := r.median(t.key(namePCCtl, op))
 		if ok && measured && !t.of().alone {
-			list = append(list, target{
+			list = append(list, figures.Target{
 				What:     fmt.Sprintf("%s: %s", r.describe(t), op),
 				Wanted:   fmt.Sprintf("<= %v", limit),
 				Measured: fmt.Sprintf("%.2fs", own.wall.Seconds()),
@@ -129,7 +123,7 @@ func (r report) listingTargets(t table) []target {
 			})
 		}
 		if own, measured = r.median(t.key(nameRecovery, op)); measured {
-			list = append(list, target{
+			list = append(list, figures.Target{
 				What:     fmt.Sprintf("%s: peak memory of %s without Argon2id", r.describe(t), op),
 				Wanted:   fmt.Sprintf("<= %d MiB", listingMemory>>20),
 				Measured: fmt.Sprintf("%d MiB", own.peak>>20),

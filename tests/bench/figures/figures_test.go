@@ -1,0 +1,34 @@
+package figures
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestMedian(t *testing.T) {
+	list := []int64{9, 1, 5}
+	if got := Median(list); got != 5 || list[0] != 9 {
+		t.Errorf("the median of %v is %d", list, got)
+	}
+	if got := Median([]uint64{4, 1, 8, 2}); got != 3 {
+		t.Errorf("%d", got)
+	}
+}
+
+func TestTables(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteTargets(&out, []Target{{"size", "< 2", "1", true}, {"time", "< 2 s", "3 s", false}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteNotes(&out, [][2]string{{"size", "of all"}, {"a word", "its meaning"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "target  wanted  measured  \n" +
+		"size    < 2     1         met\n" +
+		"time    < 2 s   3 s       MISSED\n\n" +
+		"size    of all\n" +
+		"a word  its meaning\n"
+	if out.String() != want {
+		t.Errorf("it wrote\n%s\nwant\n%s", out.String(), want)
+	}
+}
