@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -11,41 +10,20 @@ import (
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/machine/variables"
 	"powercloud.unidatum.com/tests/namespace"
+	"powercloud.unidatum.com/tests/node"
 )
-
-// patience is how long a machine may take altogether, on a host that is busy.
-const patience = 5 * time.Minute
 
 // TestMain has the tests run in network namespaces of their own: see TestClock.
 func TestMain(m *testing.M) { namespace.Main(m) }
 
-// node is a machine with a node's disk image and the smallest memory supported.
-func node(t *testing.T, controller machine.Controller, card machine.CardModel) machine.Config {
+// with returns a machine with the node's disk image behind a controller, and a network
+// card.
+func with(t *testing.T, controller machine.Controller, card machine.CardModel) machine.Config {
 	t.Helper()
 	image, architecture := machine.Image(t)
-	return machine.Config{
-		Architecture: architecture,
-		MemoryMiB:    1024,
-		CPUs:         2,
-		Disks:        []machine.Disk{{Image: image, Controller: controller}},
-		Cards:        []machine.Card{{Model: card}},
-		Random:       true,
-	}
-}
-
-func patient(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// expectBanner waits until a node says that it is blank, and has an address.
-func expectBanner(ctx context.Context, m *machine.Machine) {
-	m.Expect(ctx, `Kernel is locked down from Kernel configuration`)
-	m.Expect(ctx, `pcinit begins`)
-	m.Expect(ctx, `(?m)^addresses: 10\.0\.2\.15\b`)
-	m.Expect(ctx, `This node is blank`)
+	config := node.Machine(architecture, image)
+	config.Disks[0].Controller, config.Cards[0].Model = controller, card
+	return config
 }
 
 // TestBoot starts one image from disks that the firmware starts from, with every kind
@@ -66,8 +44,8 @@ func TestBoot(t *testing.T) {
 	}
 	for _, h := range machines {
 		t.Run(string(h.controller)+" "+string(h.card), func(t *testing.T) {
-			ctx := patient(t)
-			expectBanner(ctx, machine.Start(ctx, t, node(t, h.controller, h.card)))
+			ctx := machine.Patient(t)
+			node.ExpectBanner(ctx, machine.Start(ctx, t, with(t, h.controller, h.card)))
 		})
 	}
 }
@@ -75,8 +53,8 @@ func TestBoot(t *testing.T) {
 // TestFirmwareCommandLine starts a node by a boot entry that has a command line. With
 // Secure Boot off, the stub passes it on; the kernel must not heed it.
 func TestFirmwareCommandLine(t *testing.T) {
-	ctx := patient(t)
-	config := node(t, machine.VirtioBlock, machine.VirtioNet)
+	ctx := machine.Patient(t)
+	config := with(t, machine.VirtioBlock, machine.VirtioNet)
 	file := `\EFI\BOOT\BOOTX64.EFI`
 	if config.Architecture == machine.ARM64 {
 		file = `\EFI\BOOT\BOOTAA64.EFI`
@@ -84,16 +62,16 @@ func TestFirmwareCommandLine(t *testing.T) {
 	config.Variables = variables.BootOption(file, "rdinit=/sbin/pcd console=ttyS3 lockdown=none")
 	m := machine.Start(ctx, t, config)
 	m.Expect(ctx, `BdsDxe: starting Boot0001 "test"`)
-	expectBanner(ctx, m)
+	node.ExpectBanner(ctx, m)
 }
 
 // TestPower has a node restart, and end when somebody presses its power button.
 func TestPower(t *testing.T) {
-	ctx := patient(t)
-	m := machine.Start(ctx, t, node(t, machine.VirtioBlock, machine.VirtioNet))
-	expectBanner(ctx, m)
+	ctx := machine.Patient(t)
+	m := machine.Start(ctx, t, with(t, machine.VirtioBlock, machine.VirtioNet))
+	node.ExpectBanner(ctx, m)
 	m.Reset(ctx)
-	expectBanner(ctx, m)
+	node.ExpectBanner(ctx, m)
 	m.PowerButton(ctx)
 	m.Wait(ctx)
 	if last := m.Console().Last(20); !strings.Contains(last, "Power down") {
@@ -103,9 +81,9 @@ func TestPower(t *testing.T) {
 
 // TestLink has a node lose its network and get it back.
 func TestLink(t *testing.T) {
-	ctx := patient(t)
-	m := machine.Start(ctx, t, node(t, machine.VirtioBlock, machine.VirtioNet))
-	expectBanner(ctx, m)
+	ctx := machine.Patient(t)
+	m := machine.Start(ctx, t, with(t, machine.VirtioBlock, machine.VirtioNet))
+	node.ExpectBanner(ctx, m)
 	m.SetLink(ctx, 0, false)
 	m.Expect(ctx, `msg=carrier interface=eth0 carrier=false`)
 	m.SetLink(ctx, 0, true)
@@ -116,7 +94,7 @@ func TestLink(t *testing.T) {
 // TestClock gives a node a clock that is years ahead, and a network that names a time
 // server.
 func TestClock(t *testing.T) {
-	config := node(t, machine.VirtioBlock, machine.VirtioNet)
+	config := with(t, machine.VirtioBlock, machine.VirtioNet)
 	servers := namespace.New(t)
 	network := machine.NewNetwork(t)
 	if err := servers.Do(func() error { return network.Tap("tap0") }); err != nil {
@@ -130,7 +108,7 @@ func TestClock(t *testing.T) {
 	config.Clock = time.Date(2029, 1, 2, 3, 4, 5, 0, time.UTC)
 	config.Cards[0].Network = network
 
-	ctx := patient(t)
+	ctx := machine.Patient(t)
 	m := machine.Start(ctx, t, config)
 	m.Expect(ctx, `msg="address by DHCP" interface=eth0 address=192\.0\.2\.100/24`)
 	found := m.Expect(ctx, `msg="the clock is right" server=192\.0\.2\.1 offset=(\S+) `)
@@ -140,7 +118,7 @@ func TestClock(t *testing.T) {
 	}
 	// The clock went on while the machine started.
 	late := time.Until(config.Clock)
-	if off := (offset + late).Abs(); off > patience {
+	if off := (offset + late).Abs(); off > machine.Patience {
 		t.Errorf("the clock was off by %v, and corrected by %v", -late, offset)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"powercloud.unidatum.com/tests/built"
 )
 
 // maxSize is the largest kernel for amd64, in bytes. It, the initramfs and the
@@ -18,7 +20,7 @@ const maxSize = 12 << 20
 
 func TestImageIsEFIProgram(t *testing.T) {
 	for architecture, machine := range map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64} {
-		image := read(t, "KERNEL_"+architecture)
+		image := built.Content(t, "KERNEL_"+architecture)
 		file, err := pe.NewFile(bytes.NewReader(image))
 		if err != nil {
 			t.Errorf("%s: %v", architecture, err)
@@ -29,7 +31,7 @@ func TestImageIsEFIProgram(t *testing.T) {
 			t.Errorf("%s: it is for machine %#x with the header %+v", architecture, file.Machine, file.OptionalHeader)
 		}
 	}
-	if size := len(read(t, "KERNEL_amd64")); size > maxSize {
+	if size := len(built.Content(t, "KERNEL_amd64")); size > maxSize {
 		t.Errorf("the kernel for amd64 has %d bytes, more than %d", size, maxSize)
 	}
 }
@@ -58,8 +60,8 @@ func unpackBzImage(image []byte) ([]byte, error) {
 // TestNothingOfTheBuild looks for what would differ between two machines that
 // build.
 func TestNothingOfTheBuild(t *testing.T) {
-	arm64 := read(t, "KERNEL_arm64")
-	amd64, err := unpackBzImage(read(t, "KERNEL_amd64"))
+	arm64 := built.Content(t, "KERNEL_arm64")
+	amd64, err := unpackBzImage(built.Content(t, "KERNEL_amd64"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func TestNothingOfTheBuild(t *testing.T) {
 // TestSymbols checks that the map belongs to a kernel with readable panics.
 func TestSymbols(t *testing.T) {
 	for _, architecture := range architectures {
-		symbols := read(t, "MAP_"+architecture)
+		symbols := built.Content(t, "MAP_"+architecture)
 		for _, name := range []string{"start_kernel", "panic", "wg_mod_init", "nvme_probe"} {
 			if !bytes.Contains(symbols, []byte(" "+name+"\n")) {
 				t.Errorf("%s: there is no symbol %s", architecture, name)

@@ -1,39 +1,20 @@
 package kernel_test
 
 import (
-	"os"
 	"testing"
 
 	"powercloud.unidatum.com/go/image/hardening"
 	"powercloud.unidatum.com/go/image/kconfig"
-	"powercloud.unidatum.com/tools/lint"
+	"powercloud.unidatum.com/tests/built"
 )
 
 // architectures are those that nodes have.
 var architectures = [...]string{"amd64", "arm64"}
 
-// read returns a file of the build, which the environment names.
-func read(t *testing.T, variable string) []byte {
-	t.Helper()
-	path := os.Getenv(variable)
-	if path == "" {
-		t.Skip("only Bazel builds the kernels: bazel test //tests/kernel:all")
-	}
-	name, err := lint.Runfile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
 // config returns the whole configuration of a kernel.
 func config(t *testing.T, architecture string) kconfig.Config {
 	t.Helper()
-	parsed, err := kconfig.ParseConfig(string(read(t, "CONFIG_"+architecture)))
+	parsed, err := kconfig.ParseConfig(string(built.Content(t, "CONFIG_"+architecture)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +24,7 @@ func config(t *testing.T, architecture string) kconfig.Config {
 // TestHardening compares the kernels with what the Kernel Self-Protection Project
 // recommends. kernel/hardening.md must explain every departure, and nothing else.
 func TestHardening(t *testing.T) {
-	explained, err := hardening.ParseDocument(string(read(t, "HARDENING")))
+	explained, err := hardening.ParseDocument(string(built.Content(t, "HARDENING")))
 	if err != nil {
 		t.Fatalf("kernel/hardening.md: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"powercloud.unidatum.com/tests/built"
 	"powercloud.unidatum.com/tools/lint"
 )
 
@@ -106,13 +107,5 @@ func (c Config) firmware(t tools) (code, store string) {
 // its architecture. Without one, the test is skipped.
 func Image(t testing.TB) (path string, architecture Architecture) {
 	t.Helper()
-	name := os.Getenv("MACHINE_IMAGE")
-	if name == "" {
-		t.Skip("only Bazel builds what the machine starts from: run this test by `bazel test`")
-	}
-	path, err := lint.Runfile(name)
-	if err != nil {
-		t.Fatalf("find the image: %v", err)
-	}
-	return path, Architecture(os.Getenv("MACHINE_ARCHITECTURE"))
+	return built.Path(t, "MACHINE_IMAGE"), Architecture(os.Getenv("MACHINE_ARCHITECTURE"))
 }

@@ -9,51 +9,29 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"powercloud.unidatum.com/tests/built"
 	"powercloud.unidatum.com/tests/machine"
-	"powercloud.unidatum.com/tools/lint"
+	"powercloud.unidatum.com/tests/node"
 )
 
-// patience is how long a machine may take altogether, on a host that is busy.
-const patience = 5 * time.Minute
-
-// node is a machine with the saboteur's image, of the smallest memory supported.
-func node(t *testing.T) machine.Config {
+// sabotaged is a machine with the saboteur's image.
+func sabotaged(t *testing.T) machine.Config {
 	t.Helper()
 	image, architecture := machine.Image(t)
-	return machine.Config{
-		Architecture: architecture,
-		MemoryMiB:    1024,
-		CPUs:         2,
-		Disks:        []machine.Disk{{Image: image}},
-		Cards:        []machine.Card{{}},
-		Random:       true,
-		Port:         true,
-	}
-}
-
-func patient(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	config := node.Machine(architecture, image)
+	config.Port = true
+	return config
 }
 
 // start starts a node and waits until it has an address.
 func start(ctx context.Context, t *testing.T, config machine.Config) *machine.Machine {
 	t.Helper()
 	m := machine.Start(ctx, t, config)
-	expectBanner(ctx, m)
+	node.ExpectBanner(ctx, m)
 	return m
-}
-
-func expectBanner(ctx context.Context, m *machine.Machine) {
-	m.Expect(ctx, `pcinit begins`)
-	m.Expect(ctx, `(?m)^addresses: 10\.0\.2\.15\b`)
-	m.Expect(ctx, `This node is blank`)
 }
 
 // tell has the saboteur do something, and returns what it answers.
@@ -88,18 +66,7 @@ func ask(t *testing.T, m *machine.Machine, format string, values ...any) (answer
 // bootFolder is a folder with the node's EFI file where firmware looks for it.
 func bootFolder(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("SABOTEUR_EFI")
-	if path == "" {
-		t.Skip("only Bazel builds the image that this test starts")
-	}
-	source, err := lint.Runfile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := built.Content(t, "SABOTEUR_EFI")
 	folder := t.TempDir()
 	target := filepath.Join(folder, "EFI", "BOOT", "BOOTX64.EFI")
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
@@ -119,10 +86,10 @@ const startedFrom = "/sys/firmware/efi/efivars/LoaderDevicePartUUID-4a67b082-0a4
 // along: there it starts from another disk.
 func TestMoved(t *testing.T) {
 	folder := bootFolder(t)
-	config := node(t)
+	config := sabotaged(t)
 	config.Disks[0].Boot = 1
 	config.Disks = append(config.Disks, machine.Disk{Folder: folder, ReadOnly: true, Boot: 2})
-	m := machine.New(patient(t), t, config)
+	m := machine.New(machine.Patient(t), t, config)
 	first := ""
 	for i, to := range []struct {
 		controller machine.Controller
@@ -136,10 +103,10 @@ func TestMoved(t *testing.T) {
 		{machine.MegaSAS, "/dev/sd", false},
 		{machine.PVSCSI, "/dev/sd", false},
 	} {
-		ctx := patient(t)
+		ctx := machine.Patient(t)
 		m.Move(0, to.controller)
 		m.PowerOn(ctx)
-		expectBanner(ctx, m)
+		node.ExpectBanner(ctx, m)
 		// The other disk has no GPT, and its partitions no identifier.
 		from, found := ask(t, m, "read %s", startedFrom)
 		if i == 0 {
@@ -158,8 +125,8 @@ func TestMoved(t *testing.T) {
 
 // TestPcdKilled has pcd killed, and come back.
 func TestPcdKilled(t *testing.T) {
-	ctx := patient(t)
-	m := start(ctx, t, node(t))
+	ctx := machine.Patient(t)
+	m := start(ctx, t, sabotaged(t))
 	for range 2 {
 		tell(t, m, "signal pcd %d", unix.SIGKILL)
 		m.Expect(ctx, `pcd was killed by .* will be started again`)
@@ -173,8 +140,8 @@ func TestPcdKilled(t *testing.T) {
 
 // TestPcdFrozen has pcd stand still: it is found out, killed and started again.
 func TestPcdFrozen(t *testing.T) {
-	ctx := patient(t)
-	m := start(ctx, t, node(t))
+	ctx := machine.Patient(t)
+	m := start(ctx, t, sabotaged(t))
 	tell(t, m, "signal pcd %d", unix.SIGSTOP)
 	m.Expect(ctx, `pcd is frozen and will be killed`)
 	m.Expect(ctx, `will be started again`)
@@ -185,8 +152,8 @@ func TestPcdFrozen(t *testing.T) {
 // TestPcinitCrashes has PID 1's runtime crash: the kernel panics and the machine
 // starts again, which then tells of the crash.
 func TestPcinitCrashes(t *testing.T) {
-	ctx := patient(t)
-	m := start(ctx, t, node(t))
+	ctx := machine.Patient(t)
+	m := start(ctx, t, sabotaged(t))
 	if _, err := fmt.Fprintln(m.Port(), "signal 1", strconv.Itoa(int(unix.SIGABRT))); err != nil {
 		t.Fatal(err)
 	}
@@ -206,13 +173,13 @@ func TestPcinitCrashes(t *testing.T) {
 
 // TestReboot has PID 1 asked to reboot.
 func TestReboot(t *testing.T) {
-	ctx := patient(t)
-	m := start(ctx, t, node(t))
+	ctx := machine.Patient(t)
+	m := start(ctx, t, sabotaged(t))
 	if _, err := fmt.Fprintln(m.Port(), "signal 1", strconv.Itoa(int(unix.SIGTERM))); err != nil {
 		t.Fatal(err)
 	}
 	m.Expect(ctx, `the machine's run ends`)
 	m.Expect(ctx, `good-bye`)
 	m.WaitReset(ctx)
-	expectBanner(ctx, m)
+	node.ExpectBanner(ctx, m)
 }

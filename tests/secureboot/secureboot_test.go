@@ -1,7 +1,6 @@
 package secureboot
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,13 +10,11 @@ import (
 
 	"powercloud.unidatum.com/go/image/disk"
 	"powercloud.unidatum.com/go/image/secureboot"
+	"powercloud.unidatum.com/tests/built"
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/machine/variables"
-	"powercloud.unidatum.com/tools/lint"
+	"powercloud.unidatum.com/tests/node"
 )
-
-// patience is how long a machine may take altogether, on a host that is busy.
-const patience = 5 * time.Minute
 
 // newPair makes a key as tools/sb-keygen does.
 func newPair(t *testing.T) *secureboot.Pair {
@@ -59,24 +56,6 @@ func changed(system []byte) []byte {
 	return system
 }
 
-// unsigned is the node's EFI file.
-func unsigned(t *testing.T) []byte {
-	t.Helper()
-	path := os.Getenv("UNSIGNED_EFI")
-	if path == "" {
-		t.Skip("only Bazel builds the image that this test starts")
-	}
-	name, err := lint.Runfile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
 // writeDisk writes a disk image with a system.
 func writeDisk(t *testing.T, architecture machine.Architecture, system []byte) string {
 	t.Helper()
@@ -97,7 +76,7 @@ func writeDisk(t *testing.T, architecture machine.Architecture, system []byte) s
 // TestSecureBoot gives a machine with one owner's certificate systems that are and
 // aren't signed by him.
 func TestSecureBoot(t *testing.T) {
-	system := unsigned(t)
+	system := built.Content(t, "UNSIGNED_EFI")
 	architecture := machine.Architecture(os.Getenv("MACHINE_ARCHITECTURE"))
 	owner, other := newPair(t), newPair(t)
 	keys := variables.SecureBoot(owner.Certificate(), owner.Certificate(), owner.Certificate())
@@ -111,18 +90,12 @@ func TestSecureBoot(t *testing.T) {
 		"another's key":    {sign(t, system, other), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			m := machine.Start(ctx, t, machine.Config{
-				Architecture: architecture,
-				MemoryMiB:    1024,
-				CPUs:         2,
-				Firmware:     machine.SecureBoot,
-				Variables:    keys,
-				Disks:        []machine.Disk{{Image: writeDisk(t, architecture, test.system)}},
-				// Without a card, firmware that refused the disk has nothing else to try.
-				Random: true,
-			})
+			ctx := machine.Patient(t)
+			config := node.Machine(architecture, writeDisk(t, architecture, test.system))
+			config.Firmware, config.Variables = machine.SecureBoot, keys
+			// Without a card, firmware that refused the disk has nothing else to try.
+			config.Cards = nil
+			m := machine.Start(ctx, t, config)
 			if test.starts {
 				m.Expect(ctx, `This node is blank`)
 				return

@@ -17,7 +17,7 @@ import (
 // TestDisks has a disk on each controller in one machine, and two kinds of
 // sectors. Disks and the TPM must remember what was over a power cut.
 func TestDisks(t *testing.T) {
-	ctx := patient(t)
+	ctx := machine.Patient(t)
 	drivers := map[machine.Controller]string{
 		machine.VirtioBlock: "virtio_blk,virtio-pci",
 		machine.VirtioSCSI:  "sd,virtio_scsi,virtio-pci",
@@ -76,7 +76,7 @@ func TestDisks(t *testing.T) {
 // TestCards has each kind of network card, and talks by each: with the host
 // through a forwarded port, and with another machine.
 func TestCards(t *testing.T) {
-	ctx := patient(t)
+	ctx := machine.Patient(t)
 	linux := kernel(t, machine.AMD64, "virtio_pci", "virtio_net", "e1000e", "vmxnet3")
 	networks := []*machine.Network{machine.NewNetwork(t), machine.NewNetwork(t)}
 	one := machine.Start(ctx, t, machine.Config{Name: "one", Kernel: linux, Firmware: machine.Direct, Cards: []machine.Card{
@@ -133,7 +133,7 @@ func TestCards(t *testing.T) {
 // TestDevices has the other devices, presses buttons, and crashes: what the
 // kernel said last must be there after the next start.
 func TestDevices(t *testing.T) {
-	ctx := patient(t)
+	ctx := machine.Patient(t)
 	m := machine.Start(ctx, t, machine.Config{
 		Kernel:   kernel(t, machine.AMD64, "virtio_pci", "virtio_rng", "qemu_fw_cfg", "i6300esb", "efivarfs", "efi_pstore", "evdev", "button"),
 		TPM:      true,

@@ -12,7 +12,7 @@ import (
 // TestObserve has a program, not a test, look at a machine, and count its
 // instructions and ask for its memory.
 func TestObserve(t *testing.T) {
-	ctx := patient(t)
+	ctx := machine.Patient(t)
 	config := machine.Config{Kernel: kernel(t, machine.AMD64, "virtio_pci", "virtio_balloon"), Balloon: true, CountInstructions: true}
 	err := machine.Observe(ctx, config, func(ctx context.Context, o *machine.Observed) error {
 		early, err := o.Instructions(ctx)

@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/tests/built"
 	"powercloud.unidatum.com/tests/machine"
 )
 
 // TestARM64 starts a kernel for arm64 by its firmware, with ACPI, a TPM
 // and a monitor.
 func TestARM64(t *testing.T) {
-	ctx := patient(t)
+	ctx := machine.Patient(t)
 	linux := kernel(t, machine.ARM64)
 	linux.CommandLine += " acpi=force"
 	m := machine.Start(ctx, t, machine.Config{Architecture: machine.ARM64, Kernel: linux, TPM: true, Monitor: true})
@@ -34,8 +35,8 @@ const killedVariable = "MACHINE_SELFTEST_KILLED"
 // TestKilledTestLeavesNoProcess kills a test in the middle. Its QEMU and its
 // swtpm must go with it.
 func TestKilledTestLeavesNoProcess(t *testing.T) {
-	ctx := patient(t)
-	built(t, "GUEST_AMD64") // Where Bazel has built this, it has unpacked QEMU too.
+	ctx := machine.Patient(t)
+	built.Path(t, "GUEST_AMD64") // Where Bazel has built this, it has unpacked QEMU too.
 	if os.Getenv(killedVariable) != "" {
 		machine.Start(ctx, t, machine.Config{TPM: true})
 		os.Stdout.WriteString("\nstarted\n")

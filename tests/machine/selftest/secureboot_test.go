@@ -76,7 +76,7 @@ func TestSecureBoot(t *testing.T) {
 		"arm64 by others":  {machine.ARM64, arm64, false, []string{`BdsDxe: failed to load Boot0001 .*: Access Denied`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := patient(t)
+			ctx := machine.Patient(t)
 			started := test.linux.Path
 			if test.sign {
 				started = filepath.Join(t.TempDir(), "signed")
@@ -105,7 +105,7 @@ func TestBoot(t *testing.T) {
 	option := variables.BootOption(`\vmlinuz`, linux.CommandLine+` initrd=\initramfs`)
 	for _, controller := range []machine.Controller{machine.VirtioBlock, machine.VirtioSCSI, machine.NVMe, machine.AHCI} {
 		t.Run(string(controller), func(t *testing.T) {
-			ctx := patient(t)
+			ctx := machine.Patient(t)
 			m := machine.Start(ctx, t, machine.Config{Variables: option, Disks: []machine.Disk{{Folder: files, Controller: controller}}})
 			m.Expect(ctx, `guest: ready`)
 			m.Type("poweroff")
