@@ -87,7 +87,7 @@ type Config struct {
 	Random bool
 	// Monitor adds a graphics card, for [Machine.Screenshot].
 	Monitor bool
-	// Port adds a second serial port, for [Machine.Port].
+	// Port adds a second serial port, for [Machine.Port]. Linux calls it ttyS1.
 	Port bool
 	// Clock is what the machine's own clock says when it is switched on, the time
 	// where it is zero.

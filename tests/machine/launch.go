@@ -164,7 +164,10 @@ func (r *running) connect(l *commandLine) (monitor net.Conn, err error) {
 		if l.config.Architecture == AMD64 {
 			l.add("-serial", "chardev:port")
 		} else {
-			l.device("pci-serial", "chardev=port", "bus=pcie.0")
+			// The first of the two takes the name ttyS0, which is among the
+			// consoles of a kernel that was made for real machines too.
+			l.add("-chardev", "null,id=nothing")
+			l.device("pci-serial-2x", "chardev1=nothing", "chardev2=port", "bus=pcie.0")
 		}
 	}
 	if monitor, err = l.connection("monitor"); err != nil {

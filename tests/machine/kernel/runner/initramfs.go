@@ -51,7 +51,7 @@ func inMachine(name string) string {
 // newTask is what the machine is told to do.
 func newTask(arguments []string) kernel.Task {
 	task := kernel.Task{
-		Port:      port(),
+		Port:      port,
 		Program:   inMachine(os.Getenv("KERNEL_TEST_PROGRAM")),
 		Arguments: arguments,
 		Folder:    inMachine("."),

@@ -151,12 +151,7 @@ func parseDisks(list string) ([]machine.Disk, error) {
 }
 
 // port is the path that the second serial port has in the machine.
-func port() string {
-	if os.Getenv("KERNEL_TEST_ARCHITECTURE") == string(machine.AMD64) {
-		return "/dev/ttyS1"
-	}
-	return "/dev/ttyS0" // The first is an ARM one, /dev/ttyAMA0.
-}
+const port = "/dev/ttyS1"
 
 // runfile returns the path of the file that a variable names.
 func runfile(variable string) (string, error) {
