@@ -18,6 +18,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/crypto/cryptobyte"
+
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
 )
@@ -227,41 +229,26 @@ func Parse(b []byte) (*Header, error) {
 	if v := binary.BigEndian.Uint16(b[len(magic):]); v != version {
 		return nil, fmt.Errorf("%w: its format version is %d and this program reads version %d", ErrHeader, v, version)
 	}
-	r := reader{b: b[prefixSize : len(b)-sha256.Size]}
+	rest := cryptobyte.String(b[prefixSize : len(b)-sha256.Size])
 	h := new(Header)
-	copy(h.Owner.Volume[:], r.take(len(h.Owner.Volume)))
-	h.Serial = binary.BigEndian.Uint64(r.take(8))
-	copy(h.Owner.Node[:], r.take(len(h.Owner.Node)))
-	h.Owner.Name = string(r.take(int(r.take(1)[0])))
-	for range r.take(1)[0] {
-		kind := SlotKind(r.take(1)[0])
-		h.Slots = append(h.Slots, Slot{kind, bytes.Clone(r.take(int(binary.BigEndian.Uint16(r.take(2)))))})
+	var name cryptobyte.String
+	var slots uint8
+	whole := rest.CopyBytes(h.Owner.Volume[:]) && rest.ReadUint64(&h.Serial) && rest.CopyBytes(h.Owner.Node[:]) &&
+		rest.ReadUint8LengthPrefixed(&name) && rest.ReadUint8(&slots)
+	h.Owner.Name = string(name)
+	for i := 0; whole && i < int(slots); i++ {
+		var kind uint8
+		var content cryptobyte.String
+		whole = rest.ReadUint8(&kind) && rest.ReadUint16LengthPrefixed(&content)
+		h.Slots = append(h.Slots, Slot{SlotKind(kind), bytes.Clone(content)})
 	}
-	copy(h.mac[:], r.take(macSize))
-	if r.short || len(r.b) != 0 {
+	if !whole || !rest.CopyBytes(h.mac[:]) || !rest.Empty() {
 		return nil, fmt.Errorf("%w: its size doesn't fit its contents", ErrHeader)
 	}
 	if err := h.validate(); err != nil {
 		return nil, err
 	}
 	return h, nil
-}
-
-// reader takes pieces off the beginning of a header.
-type reader struct {
-	b     []byte
-	short bool
-}
-
-// take returns the next n bytes, zeros where there are fewer.
-func (r *reader) take(n int) []byte {
-	if n > len(r.b) {
-		r.short, r.b = true, nil
-		return make([]byte, n)
-	}
-	piece := r.b[:n]
-	r.b = r.b[n:]
-	return piece
 }
 
 // checkEnvelope checks what every version of the format has in common: the magic,
