@@ -117,6 +117,7 @@ func TestPrograms(t *testing.T) {
 		"/proc/sys/kernel/unprivileged_bpf_disabled": "2",
 		"/proc/sys/kernel/panic_on_oops":             "1",
 		"/proc/sys/kernel/randomize_va_space":        "2",
+		"/sys/module/page_alloc/parameters/shuffle":  "Y",
 	} {
 		if got := read(t, path); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
