@@ -5,6 +5,7 @@ import (
 
 	"powercloud.unidatum.com/go/image/hardening"
 	"powercloud.unidatum.com/go/image/kconfig"
+	"powercloud.unidatum.com/go/node/boot"
 	"powercloud.unidatum.com/tests/built"
 )
 
@@ -21,8 +22,9 @@ func config(t *testing.T, architecture string) kconfig.Config {
 	return parsed
 }
 
-// TestHardening compares the kernels with what the Kernel Self-Protection Project
-// recommends. kernel/hardening.md must explain every departure, and nothing else.
+// TestHardening compares the kernels, and what PID 1 sets of their parameters, with
+// what the Kernel Self-Protection Project recommends. kernel/hardening.md must explain
+// every departure, and nothing else.
 func TestHardening(t *testing.T) {
 	explained, err := hardening.ParseDocument(string(built.Content(t, "HARDENING")))
 	if err != nil {
@@ -30,7 +32,9 @@ func TestHardening(t *testing.T) {
 	}
 	var found []hardening.Departure
 	for _, architecture := range architectures {
-		found = append(found, hardening.Departures(config(t, architecture), architecture)...)
+		found = append(found, hardening.Departures(hardening.Kernel{
+			Architecture: architecture, Config: config(t, architecture), Parameters: boot.Settings(architecture),
+		})...)
 	}
 	if err := hardening.Compare(found, explained); err != nil {
 		t.Errorf("kernel/hardening.md:\n%v", err)

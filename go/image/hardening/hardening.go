@@ -1,18 +1,53 @@
 // Package hardening knows which settings the Kernel Self-Protection Project
-// recommends for a Linux kernel, and compares a configuration with them.
+// recommends for a Linux kernel, and compares a kernel with them: its configuration,
+// its command line, and the parameters that the first program sets.
 package hardening
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
 	"powercloud.unidatum.com/go/image/kconfig"
+	"powercloud.unidatum.com/go/sys/sysctl"
 )
+
+// Kind is where a setting is made.
+type Kind string
+
+const (
+	// Symbol is one of the kernel's configuration, named without "CONFIG_".
+	Symbol Kind = "symbol"
+	// Option is a word of the kernel's command line.
+	Option Kind = "command line"
+	// Parameter is one of the kernel's that is set while it runs, named with dots as
+	// sysctl(8) does.
+	Parameter Kind = "sysctl"
+)
+
+const (
+	// Absent is the value of an option or a parameter that isn't set.
+	Absent kconfig.Value = "absent"
+	// Present is that of an option that is there without a value.
+	Present kconfig.Value = "present"
+)
+
+// A Setting is something that can be set.
+type Setting struct {
+	Kind Kind
+	Name string
+}
+
+// String is the setting as documents name it.
+func (s Setting) String() string {
+	if s.Kind == Symbol {
+		return "`CONFIG_" + s.Name + "`"
+	}
+	return fmt.Sprintf("`%s` (%s)", s.Name, s.Kind)
+}
 
 // A Recommendation is a setting that the project recommends.
 type Recommendation struct {
-	// Symbol is the setting's name without "CONFIG_".
-	Symbol string
+	Setting
 	// Value is the recommended value. Where that is y, a kernel that doesn't
 	// know the symbol departs from it.
 	Value kconfig.Value
@@ -20,113 +55,73 @@ type Recommendation struct {
 	Architecture string
 	// If, when not empty, is a symbol without which the setting has no meaning.
 	If string
+	// Unless is for an option or a parameter that isn't set: a symbol with the value
+	// that makes it unnecessary, since it gives the default or leaves out what is to
+	// be forbidden. It is empty where nothing does.
+	Unless kconfig.Line
 }
 
 // A Departure is a setting that differs from what is recommended.
 type Departure struct {
-	Symbol            string
+	Setting
 	Recommended, Here kconfig.Value
 	Architecture      string
 }
 
 // String is the departure in one line.
 func (d Departure) String() string {
-	return fmt.Sprintf("%s: CONFIG_%s is %s where %s is recommended", d.Architecture, d.Symbol, d.Here, d.Recommended)
+	return fmt.Sprintf("%s: %s is %s where %s is recommended", d.Architecture, d.Setting, d.Here, d.Recommended)
 }
 
-// Departures returns where a kernel's configuration departs from the
-// recommendations, sorted as [Recommendations] is. The architecture is "amd64" or
-// "arm64".
-func Departures(config kconfig.Config, architecture string) []Departure {
+// A Kernel is what is compared. Its command line is the one that is built into it.
+type Kernel struct {
+	// Architecture is "amd64" or "arm64".
+	Architecture string
+	Config       kconfig.Config
+	// Parameters are those that the first program sets.
+	Parameters []sysctl.Setting
+}
+
+// Departures returns where a kernel departs from the recommendations, sorted as
+// [Recommendations] is.
+func Departures(k Kernel) []Departure {
+	set := k.settings()
 	var found []Departure
 	for _, r := range Recommendations() {
-		if r.Architecture != "" && r.Architecture != architecture || r.If != "" && config.Get(r.If) == kconfig.No {
+		if r.Architecture != "" && r.Architecture != k.Architecture || r.If != "" && k.Config.Get(r.If) == kconfig.No {
 			continue
 		}
-		if here := config.Get(r.Symbol); here != r.Value {
-			found = append(found, Departure{Symbol: r.Symbol, Recommended: r.Value, Here: here, Architecture: architecture})
+		here, ok := set[r.Setting]
+		switch {
+		case r.Kind == Symbol:
+			here = k.Config.Get(r.Name)
+		case !ok && r.Unless.Symbol != "" && k.Config.Get(r.Unless.Symbol) == r.Unless.Value:
+			continue
+		case !ok:
+			here = Absent
+		}
+		if here != r.Value {
+			found = append(found, Departure{Setting: r.Setting, Recommended: r.Value, Here: here, Architecture: k.Architecture})
 		}
 	}
 	return found
 }
 
-// Recommendations returns the project's page "Recommended Settings"
-// (https://kspp.github.io/Recommended_Settings) for 64-bit kernels that GCC
-// compiles, and what Alexander Popov's kernel-hardening-checker adds from the same
-// project, as of Linux 6.6.
-func Recommendations() []Recommendation {
-	list := func(architecture, condition string, value kconfig.Value, symbols ...string) []Recommendation {
-		var recommendations []Recommendation
-		for _, symbol := range symbols {
-			recommendations = append(recommendations, Recommendation{symbol, value, architecture, condition})
+// settings returns the options and the parameters that are set. Of an option that is
+// there several times, the last counts.
+func (k Kernel) settings() map[Setting]kconfig.Value {
+	set := map[Setting]kconfig.Value{}
+	for _, word := range strings.Fields(strings.Trim(string(k.Config.Get("CMDLINE")), `"`)) {
+		name, value, found := strings.Cut(word, "=")
+		if !found {
+			value = string(Present)
 		}
-		return recommendations
+		// Linux takes both for the same.
+		name = strings.ReplaceAll(name, "-", "_")
+		set[Setting{Option, name}] = kconfig.Value(value)
 	}
-	both := func(value kconfig.Value, symbols ...string) []Recommendation { return list("", "", value, symbols...) }
-	amd64 := func(value kconfig.Value, symbols ...string) []Recommendation {
-		return list("amd64", "", value, symbols...)
+	for _, p := range k.Parameters {
+		set[Setting{Parameter, strings.ReplaceAll(p.Name, "/", ".")}] = kconfig.Value(p.Value)
 	}
-	arm64 := func(value kconfig.Value, symbols ...string) []Recommendation {
-		return list("arm64", "", value, symbols...)
-	}
-	return slices.Concat(
-		both("y", memory[:]...),
-		both("y", checks[:]...),
-		both("y", modules[:]...),
-		both("n", off[:]...),
-		both("100", "KFENCE_SAMPLE_INTERVAL"),
-		both("-1", "PANIC_TIMEOUT"),
-		list("", "DEVMEM", "y", "STRICT_DEVMEM", "IO_STRICT_DEVMEM"),
-		list("", "MAGIC_SYSRQ", "176", "MAGIC_SYSRQ_DEFAULT_ENABLE"),
-		list("", "MODULES", "y", "STRICT_MODULE_RWX", "MODULE_SIG", "MODULE_SIG_FORCE", "MODULE_SIG_ALL", "MODULE_SIG_SHA512"),
-		amd64("y", "X86_64", "RANDOMIZE_MEMORY", "LEGACY_VSYSCALL_NONE", "PAGE_TABLE_ISOLATION", "X86_KERNEL_IBT",
-			"X86_USER_SHADOW_STACK", "INTEL_IOMMU", "INTEL_IOMMU_DEFAULT_ON", "INTEL_IOMMU_SVM", "AMD_IOMMU", "AMD_IOMMU_V2",
-			"SLS", "RETPOLINE", "X86_UMIP"),
-		amd64("n", "X86_MSR", "X86_VSYSCALL_EMULATION", "IA32_EMULATION", "X86_X32", "X86_X32_ABI", "MODIFY_LDT_SYSCALL",
-			"X86_IOPL_IOPERM", "X86_CPUID"),
-		amd64("65536", "DEFAULT_MMAP_MIN_ADDR"),
-		arm64("y", "ARM64_SW_TTBR0_PAN", "UNMAP_KERNEL_AT_EL0", "SHADOW_CALL_STACK", "UNWIND_PATCH_PAC_INTO_SCS",
-			"ARM64_PTR_AUTH", "ARM64_PTR_AUTH_KERNEL", "ARM64_BTI", "ARM64_BTI_KERNEL", "ARM64_MTE", "KASAN_HW_TAGS",
-			"ARM64_E0PD", "ARM64_EPAN", "RODATA_FULL_DEFAULT_ENABLED", "MITIGATE_SPECTRE_BRANCH_HISTORY"),
-		arm64("32768", "DEFAULT_MMAP_MIN_ADDR"),
-	)
-}
-
-// memory protects memory and what is in it.
-var memory = [...]string{
-	"STRICT_KERNEL_RWX", "DEBUG_WX", "STACKPROTECTOR", "STACKPROTECTOR_STRONG", "VMAP_STACK", "THREAD_INFO_IN_TASK",
-	"HARDENED_USERCOPY", "SLAB_FREELIST_RANDOM", "SLAB_FREELIST_HARDENED", "RANDOM_KMALLOC_CACHES", "SHUFFLE_PAGE_ALLOCATOR",
-	"PAGE_TABLE_CHECK", "PAGE_TABLE_CHECK_ENFORCED", "SLUB_DEBUG", "PAGE_POISONING", "INIT_ON_ALLOC_DEFAULT_ON",
-	"INIT_ON_FREE_DEFAULT_ON", "INIT_STACK_ALL_ZERO", "FORTIFY_SOURCE", "RANDOMIZE_BASE", "RANDOMIZE_KSTACK_OFFSET_DEFAULT",
-	"ZERO_CALL_USED_REGS", "RESET_ATTACK_MITIGATION", "EFI_DISABLE_PCI_DMA", "IOMMU_SUPPORT", "IOMMU_DEFAULT_DMA_STRICT",
-	"GCC_PLUGINS", "GCC_PLUGIN_LATENT_ENTROPY", "GCC_PLUGIN_STACKLEAK", "RANDSTRUCT_FULL", "CFI_CLANG",
-	"RANDOM_TRUST_BOOTLOADER", "RANDOM_TRUST_CPU", "HW_RANDOM_TPM",
-}
-
-// checks end what they find damaged.
-var checks = [...]string{
-	"BUG", "LIST_HARDENED", "DEBUG_CREDENTIALS", "DEBUG_NOTIFIERS", "DEBUG_LIST", "DEBUG_SG", "DEBUG_VIRTUAL",
-	"BUG_ON_DATA_CORRUPTION", "SCHED_STACK_END_CHECK", "UBSAN", "UBSAN_TRAP", "UBSAN_BOUNDS", "UBSAN_SANITIZE_ALL",
-	"KFENCE", "PANIC_ON_OOPS", "WERROR",
-}
-
-// modules keep processes from each other and from the kernel.
-var modules = [...]string{
-	"SYN_COOKIES", "SECCOMP", "SECCOMP_FILTER", "SECURITY", "SECURITY_YAMA", "SECURITY_LANDLOCK", "SECURITY_LOCKDOWN_LSM",
-	"SECURITY_LOCKDOWN_LSM_EARLY", "LOCK_DOWN_KERNEL_FORCE_CONFIDENTIALITY", "SECURITY_DMESG_RESTRICT",
-	"STATIC_USERMODEHELPER", "SCHED_CORE", "BPF_UNPRIV_DEFAULT_OFF",
-}
-
-// off are ways in.
-var off = [...]string{
-	"DEVMEM", "LDISC_AUTOLOAD", "SECURITY_SELINUX_BOOTPARAM", "SECURITY_SELINUX_DEVELOP", "SECURITY_SELINUX_DISABLE",
-	"SECURITY_WRITABLE_HOOKS", "HARDENED_USERCOPY_FALLBACK", "HARDENED_USERCOPY_PAGESPAN", "SLAB_MERGE_DEFAULT",
-	"UBSAN_SHIFT", "UBSAN_DIV_ZERO", "UBSAN_UNREACHABLE", "UBSAN_BOOL", "UBSAN_ENUM", "UBSAN_ALIGNMENT",
-	"ACPI_CUSTOM_METHOD", "COMPAT_BRK", "DEVKMEM", "PROC_KCORE", "COMPAT_VDSO", "KEXEC", "KEXEC_FILE", "HIBERNATION",
-	"INET_DIAG", "BINFMT_MISC", "LEGACY_PTYS", "LEGACY_TIOCSTI", "MODULES", "STACKLEAK_METRICS",
-	"STACKLEAK_RUNTIME_DISABLE", "RANDSTRUCT_PERFORMANCE", "CFI_PERMISSIVE", "COMPAT", "USER_NS", "DEBUG_FS", "USELIB",
-	"BPF_SYSCALL", "IO_URING", "USERFAULTFD", "KPROBES", "FTRACE", "PROC_VMCORE", "PROC_PAGE_MONITOR", "CHECKPOINT_RESTORE",
-	"KSM", "DEVPORT", "ACPI_TABLE_UPGRADE", "CRASH_DUMP", "MAGIC_SYSRQ", "KCMP", "NOTIFIER_ERROR_INJECTION", "FAIL_FUTEX",
-	"PUNIT_ATOM_DEBUG", "ACPI_CONFIGFS", "EDAC_DEBUG", "DRM_I915_DEBUG", "SLUB_DEBUG_ON", "LIVEPATCH", "IP_DCCP", "IP_SCTP",
-	"VIDEO_VIVID", "PTDUMP_DEBUGFS", "X86_INTEL_TSX_MODE_ON", "AIO", "BLK_DEV_FD", "COREDUMP", "EXT4_DEBUG",
+	return set
 }

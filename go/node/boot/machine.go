@@ -18,6 +18,7 @@
 package boot
 
 import (
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,7 +111,7 @@ func Node() Machine {
 
 		Mounts:     fileSystems(),
 		SysctlRoot: sysctl.Root,
-		Settings:   settings(),
+		Settings:   Settings(runtime.GOARCH),
 		CgroupRoot: cgroup.Root,
 
 		ConsoleTable: "/proc/consoles",

@@ -175,12 +175,14 @@ func TestTail(t *testing.T) {
 }
 
 func TestSettingsHaveReasons(t *testing.T) {
-	names := map[string]bool{}
-	for _, s := range settings() {
-		if s.Reason == "" || s.Value == "" || names[s.Name] || strings.HasPrefix(s.Name, "/") {
-			t.Errorf("%+v", s)
+	for _, architecture := range []string{"amd64", "arm64"} {
+		names := map[string]bool{}
+		for _, s := range Settings(architecture) {
+			if s.Reason == "" || s.Value == "" || names[s.Name] || strings.HasPrefix(s.Name, "/") {
+				t.Errorf("%s: %+v", architecture, s)
+			}
+			names[s.Name] = true
 		}
-		names[s.Name] = true
 	}
 }
 

@@ -2,14 +2,20 @@ package boot
 
 import "powercloud.unidatum.com/go/sys/sysctl"
 
-// settings are the kernel's parameters on a node. One that the kernel hasn't
-// got is passed over: what it would forbid isn't there either. Parameters of
-// single network interfaces are pcd's.
-func settings() []sysctl.Setting {
+// randomBits is how many bits of the addresses of programs' memory are random, by
+// architecture: the most that it can do (Linux's ARCH_MMAP_RND_BITS_MAX).
+var randomBits = map[string]string{"amd64": "32", "arm64": "33"}
+
+// Settings returns the kernel's parameters on a node of an architecture, "amd64" or
+// "arm64". One that the kernel hasn't got is passed over: what it would forbid isn't
+// there either. Parameters of single network interfaces are pcd's.
+func Settings(architecture string) []sysctl.Setting {
 	return []sysctl.Setting{
 		// When things go wrong.
 		{Name: "kernel/panic", Value: "10", Reason: "a node comes back by itself; the pause lets a monitor be read and slows a boot loop"},
 		{Name: "kernel/panic_on_oops", Value: "1", Reason: "after an oops the kernel's state can't be trusted"},
+		{Name: "kernel/oops_limit", Value: "1", Reason: "the same, should the parameter before be changed"},
+		{Name: "kernel/warn_limit", Value: "100", Reason: "an attack that is tried again and again ends; one warning alone is none"},
 		{Name: "kernel/printk_devkmsg", Value: "on", Reason: "the kernel otherwise drops most of what pcd logs at once, last words too"},
 		{Name: "kernel/sysrq", Value: "0", Reason: "whoever is at a console may not command the kernel"},
 
@@ -19,11 +25,14 @@ func settings() []sysctl.Setting {
 		{Name: "kernel/perf_event_paranoid", Value: "3", Reason: "counters leak what others do; levels above 2 count as 2 in some kernels"},
 		{Name: "kernel/yama/ptrace_scope", Value: "3", Reason: "nothing on a node debugs another process"},
 		{Name: "kernel/randomize_va_space", Value: "2", Reason: "places of code and data can't be guessed"},
+		{Name: "vm/mmap_rnd_bits", Value: randomBits[architecture], Reason: "nor found by trying, as far as the processor lets it"},
 		{Name: "kernel/core_pattern", Value: "|/bin/false", Reason: "memory with keys in it is never written anywhere"},
 		{Name: "fs/suid_dumpable", Value: "0", Reason: "the same for programs that changed their user"},
 
 		// What the kernel offers that a node doesn't use.
 		{Name: "kernel/kexec_load_disabled", Value: "1", Reason: "only firmware starts a kernel, after checking it"},
+		{Name: "kernel/modules_disabled", Value: "1", Reason: "nothing is loaded into a running kernel"},
+		{Name: "user/max_user_namespaces", Value: "0", Reason: "apps have no use for them, and they open much of the kernel to everybody"},
 		{Name: "kernel/unprivileged_bpf_disabled", Value: "1", Reason: "apps have no use for BPF"},
 		{Name: "net/core/bpf_jit_harden", Value: "2", Reason: "programs can't smuggle code in as constants"},
 		{Name: "kernel/io_uring_disabled", Value: "2", Reason: "apps have no use for it, and much was wrong with it"},
