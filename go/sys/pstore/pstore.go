@@ -3,9 +3,10 @@ package pstore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+
+	"powercloud.unidatum.com/go/sys/bounded"
 )
 
 // Read returns the dumps in a folder, oldest first. A folder that isn't there
@@ -24,7 +25,7 @@ func Read(dir string) ([]Dump, error) {
 		if !entry.Type().IsRegular() {
 			continue
 		}
-		content, err := readFile(filepath.Join(dir, entry.Name()))
+		content, err := bounded.ReadFile(filepath.Join(dir, entry.Name()), maxPart)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("read what the kernel saved: %w", err))
 			continue
@@ -34,16 +35,6 @@ func Read(dir string) ([]Dump, error) {
 		}
 	}
 	return assemble(files), errors.Join(failures...)
-}
-
-// readFile reads the beginning of a file.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxPart))
-	return content, errors.Join(err, f.Close())
 }
 
 // Remove takes a dump out of the store, which frees the space for the next.

@@ -13,11 +13,12 @@ package smbios
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"powercloud.unidatum.com/go/sys/bounded"
 )
 
 // Cloud is a cloud that machines can be in.
@@ -112,14 +113,14 @@ func Read(sysfs string) (Strings, error) {
 // read reads one string: from its own file or, as that is missing where the kernel
 // was built without it, from its structure.
 func (p place) read(sysfs string) (string, error) {
-	b, err := readFile(filepath.Join(sysfs, "class/dmi/id", p.attribute), maxAttribute)
+	b, err := bounded.ReadFile(filepath.Join(sysfs, "class/dmi/id", p.attribute), maxAttribute)
 	if err == nil {
 		return plain(b), nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	b, err = readFile(filepath.Join(sysfs, "firmware/dmi/entries", fmt.Sprintf("%d-0", p.kind), "raw"), maxStructure)
+	b, err = bounded.ReadFile(filepath.Join(sysfs, "firmware/dmi/entries", fmt.Sprintf("%d-0", p.kind), "raw"), maxStructure)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return "", nil
@@ -127,16 +128,6 @@ func (p place) read(sysfs string) (string, error) {
 		return "", err
 	}
 	return structureString(b, p.kind, p.offset)
-}
-
-// readFile reads the beginning of a file.
-func readFile(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, most))
-	return b, errors.Join(err, f.Close())
 }
 
 // errStructure says that a structure isn't as SMBIOS has it.
