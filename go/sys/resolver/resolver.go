@@ -1,10 +1,13 @@
 // Package resolver tells programs on this machine, Go's resolver among them,
-// which name servers to ask: it writes resolv.conf(5).
+// which name servers to ask: it writes resolv.conf(5). It also has a resolver for Go
+// programs that asks nobody where there is none.
 package resolver
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,6 +20,26 @@ const (
 	// maxServers is how many name servers resolvers read.
 	maxServers = 3
 )
+
+// errNone says that there is nobody to ask.
+var errNone = errors.New("the network has named no name server, and this machine is none")
+
+// New returns a resolver that reads the file at Path. Where that names no name
+// server, Go's resolver asks the machine itself, at
+// 127.0.0.1 and ::1, where whoever listens there could answer; this one fails at once. A
+// program makes it [net.DefaultResolver], which everything asks that connects by name.
+//
+// No network may name such an address: go/sys/dhcp, go/sys/dhcp6 and go/sys/routerad
+// refuse them.
+func New() *net.Resolver {
+	var dialer net.Dialer
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "127.0.0.1:53" || address == "[::1]:53" {
+			return nil, errNone
+		}
+		return dialer.DialContext(ctx, network, address)
+	}}
+}
 
 // Text returns the file's text for name servers, the preferred ones first. A
 // name server that doesn't answer within 2 s is passed over; no domain is ever

@@ -1,11 +1,22 @@
 package resolver
 
 import (
+	"context"
+	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"powercloud.unidatum.com/tests/namespace"
 )
+
+func TestMain(m *testing.M) { namespace.Main(m) }
 
 func TestWrite(t *testing.T) {
 	var servers []netip.Addr
@@ -37,5 +48,51 @@ func TestWrite(t *testing.T) {
 	}
 	if err := Write(path+".d", nil); err == nil {
 		t.Error("a folder was replaced")
+	}
+}
+
+// TestNoNameServer looks up a name with a file that names no name server, as every part
+// of a program does that connects by name.
+func TestNoNameServer(t *testing.T) {
+	namespace.Enter(t)
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := Write(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(path, Path, "", unix.MS_BIND, ""); err != nil {
+		t.Skipf("%s can't be replaced here: %v", Path, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(Path, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	before := net.DefaultResolver
+	net.DefaultResolver = New()
+	t.Cleanup(func() { net.DefaultResolver = before })
+	_, err := (&net.Dialer{}).DialContext(ctx, "tcp", "name.test:443")
+	if err == nil || !strings.Contains(err.Error(), errNone.Error()) {
+		t.Errorf("without name servers: %v", err)
+	}
+	if ctx.Err() != nil {
+		t.Error("it took more than a minute")
+	}
+}
+
+// TestOnlyTheMachineItselfIsNotAsked looks at whom the resolver refuses to ask.
+func TestOnlyTheMachineItselfIsNotAsked(t *testing.T) {
+	for address, refused := range map[string]bool{
+		"127.0.0.1:53": true, "[::1]:53": true, "127.0.0.1:5353": false, "192.0.2.53:53": false, "[2001:db8::53]:53": false,
+	} {
+		conn, err := New().Dial(t.Context(), "udp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		// Without a network others can't be asked either.
+		if errors.Is(err, errNone) != refused {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }
