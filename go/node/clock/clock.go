@@ -38,6 +38,9 @@ const (
 	// firstPause and longestPause bound the waits while the time isn't known.
 	firstPause   = 2 * time.Second
 	longestPause = 64 * time.Second
+	// firstHaste is how soon after a change of the network another round begins then,
+	// at first. See pacing.
+	firstHaste = 250 * time.Millisecond
 	// quickPoll is the pause between the first quickRounds rounds after that,
 	// slowPoll between the others.
 	quickPoll   = 64 * time.Second
@@ -122,7 +125,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	if err := k.notBeforeBuild(); err != nil {
 		return err
 	}
-	pause := firstPause
+	pace := newPacing()
 	for {
 		servers, changed := k.config.Servers()
 		err := k.round(ctx, servers)
@@ -133,12 +136,12 @@ func (k *Keeper) Run(ctx context.Context) error {
 		switch {
 		case err != nil && !k.isSynced():
 			k.tellUnknown(err)
-			wait, pause = pause, min(2*pause, longestPause)
+			wait = pace.failed()
 		case err != nil:
 			k.config.Log.Warn("the clock wasn't checked", "error", err)
 			wait = k.poll()
 		default:
-			wait, pause = k.poll(), firstPause
+			wait = k.poll()
 		}
 		if k.isSynced() {
 			// New servers can wait for the next round.
@@ -148,9 +151,22 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
-			pause = firstPause
+			if err := k.rest(ctx, pace.changed()); err != nil {
+				return err
+			}
 		case <-k.config.After(wait):
+			pace.quiet(wait)
 		}
+	}
+}
+
+// rest waits.
+func (k *Keeper) rest(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-k.config.After(wait):
+		return nil
 	}
 }
 

@@ -195,8 +195,9 @@ func TestUnknownTimeIsToldOnce(t *testing.T) {
 		After: func(time.Duration) <-chan time.Time {
 			if round > 15 {
 				stop()
+				return nil
 			}
-			return nil
+			return passed()
 		},
 	})
 	if err := k.Run(ctx); !errors.Is(err, context.Canceled) {
@@ -206,6 +207,75 @@ func TestUnknownTimeIsToldOnce(t *testing.T) {
 	lines := slices.Collect(strings.Lines(log.String()))
 	if !slices.EqualFunc(lines, want, strings.Contains) {
 		t.Errorf("the log has\n%s", log.String())
+	}
+}
+
+// passed is a time that is over.
+func passed() <-chan time.Time {
+	c := make(chan time.Time, 1)
+	c <- time.Time{}
+	return c
+}
+
+// TestNetworkThatAlwaysChanges has the network change during every round. In an hour
+// the servers may hardly be asked more often than with a network that is quiet.
+func TestNetworkThatAlwaysChanges(t *testing.T) {
+	rounds := func(changes bool) int {
+		ctx, stop := context.WithCancel(t.Context())
+		changed := make(chan struct{})
+		if changes {
+			close(changed)
+		}
+		begun, waits, elapsed := 0, 0, time.Duration(0)
+		k := New(Config{
+			Clock: &fake{time: build}, Build: build, Log: slog.New(slog.DiscardHandler),
+			Servers: func() ([]string, <-chan struct{}) {
+				begun, waits = begun+1, 0
+				return []string{"named"}, changed
+			},
+			Query: func(context.Context, string) (Measurement, error) { return Measurement{}, errors.New("no answer") },
+			After: func(d time.Duration) <-chan time.Time {
+				if waits++; changes && waits == 1 {
+					// The change is there first.
+					return nil
+				}
+				if elapsed += d; elapsed > time.Hour {
+					stop()
+					return nil
+				}
+				return passed()
+			},
+		})
+		if err := k.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v", err)
+		}
+		return begun
+	}
+	if quiet, changing := rounds(false), rounds(true); changing > quiet+5 || changing < quiet-5 {
+		t.Errorf("%d rounds in an hour with a network that changes, %d with one that is quiet", changing, quiet)
+	}
+}
+
+func TestPacing(t *testing.T) {
+	p := newPacing()
+	for range 10 {
+		p.failed()
+	}
+	// Something was plugged in after a long time: soon, and often for a while.
+	p.quiet(longestPause)
+	if wait := p.changed(); wait != firstHaste {
+		t.Errorf("after a change another round begins in %v", wait)
+	}
+	if wait := p.failed(); wait != firstPause {
+		t.Errorf("and then in %v", wait)
+	}
+	// The next changes count for less, also with pauses of less than the longest.
+	for i := range 12 {
+		want := min(firstHaste<<(i+1), longestPause)
+		if wait := p.changed(); wait != want {
+			t.Errorf("after another %d changes a round begins in %v, want %v", i+1, wait, want)
+		}
+		p.quiet(longestPause - 1)
 	}
 }
 
