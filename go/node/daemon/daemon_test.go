@@ -82,7 +82,7 @@ func TestNodeOnANetwork(t *testing.T) {
 			Version: "v2026.12.01", Console: console, Log: log, Notify: pcd,
 			Network: network.Config{
 				Manage:     func(i link.Interface) bool { return strings.HasPrefix(i.Name, "eth") },
-				ResolvConf: filepath.Join(t.TempDir(), "resolv.conf"), SysctlRoot: "/proc/sys", Log: log,
+				ResolvConf: filepath.Join(t.TempDir(), "resolv.conf"), RunFolder: t.TempDir(), SysctlRoot: "/proc/sys", Log: log,
 			},
 			Clock: clock.Config{Clock: still{}, Build: source, Log: log, Query: func(_ context.Context, server string) (clock.Measurement, error) {
 				asked <- server

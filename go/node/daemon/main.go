@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -45,6 +46,8 @@ func Main(version, pool string) int {
 		fmt.Fprintf(os.Stderr, "pcd: unexpected argument %q: pcd takes none\n", os.Args[1])
 		return 2
 	}
+	// Everything in pcd that connects by name asks this one.
+	net.DefaultResolver = resolver.New()
 	connection, err := notify.Inherited()
 	if err != nil {
 		log.Error("pcd can't talk to PID 1", "error", err)
@@ -54,7 +57,7 @@ func Main(version, pool string) int {
 	defer stop()
 	err = Run(ctx, Config{
 		Version: version, Console: os.Stdout, Log: log, Notify: connection,
-		Network: network.Config{ResolvConf: resolver.Path, SysctlRoot: sysctl.Root, Log: log},
+		Network: network.Config{ResolvConf: resolver.Path, RunFolder: "/run/powercloud/network", SysctlRoot: sysctl.Root, Log: log},
 		Clock:   clock.Config{Clock: sysclock.Machine{}, Build: buildTime(version), Pool: strings.Fields(pool), Log: log},
 	})
 	if err != nil {

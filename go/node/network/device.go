@@ -68,7 +68,7 @@ func (n *Network) start(ctx context.Context, table *link.Table, i link.Interface
 		stop: stop, ended: make(chan struct{}),
 		moved4: make(chan struct{}, 1), moved6: make(chan struct{}, 1), movedRouters: make(chan struct{}, 1),
 		carrier: make(chan struct{}), mode: make(chan mode, 1),
-		last: i, ownMTU: i.MTU,
+		last: i, ownMTU: n.recallMTU(i.Index, i.MTU),
 	}
 	d.log.Info("managing a network interface", "address", i.HardwareAddr.String(), "carrier", i.Carrier)
 	if i.Carrier {
@@ -256,6 +256,7 @@ func (d *device) applyLease6(l *dhcp6.Lease) {
 	}
 	for _, p := range old {
 		if !slices.Contains(now, p) {
+			d.log.Info("address by DHCPv6 is over", "address", p.Addr())
 			if err := d.table.RemoveAddress(d.index, p); err != nil {
 				d.log.Warn("an address that is over stays", "error", err)
 			}

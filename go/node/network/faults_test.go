@@ -1,16 +1,22 @@
 package network
 
 import (
+	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
 	"github.com/vishvananda/netlink"
 
+	"powercloud.unidatum.com/go/sys/dhcp6"
+	"powercloud.unidatum.com/go/sys/link"
 	"powercloud.unidatum.com/tests/namespace"
 )
 
@@ -126,6 +132,47 @@ func TestMTUTooSmallForIPv6(t *testing.T) {
 	}
 }
 
+// A lease names an MTU until pcd is started again, and none afterwards.
+func TestMTUOfALeaseBeforeARestart(t *testing.T) {
+	far := namespace.New(t)
+	near := namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")
+	var silent atomic.Bool
+	l := &liar{answer: func(_ int, m *dhcpv4.DHCPv4) bool {
+		if !silent.Load() {
+			m.UpdateOption(dhcpv4.OptGeneric(dhcpv4.OptionInterfaceMTU, []byte{0x05, 0x78}))
+		}
+		return true
+	}}
+	l.serve(t, far, "srv0")
+	folder := t.TempDir()
+	n := startAgain(t, folder)
+	n.await(t, "with the lease's MTU", func(s State) bool { return s.interfaceNamed("eth0").MTU == 1400 })
+	n.stop()
+	silent.Store(true)
+	n = startAgain(t, folder)
+	n.await(t, "with its own MTU", func(s State) bool { return s.interfaceNamed("eth0").MTU == 1500 })
+	// What was noted goes with the interface.
+	if err := netlink.LinkDel(near); err != nil {
+		t.Fatal(err)
+	}
+	n.await(t, "gone", func(s State) bool { return len(s.Interfaces) == 0 })
+	if left, err := os.ReadDir(filepath.Join(folder, "run")); err != nil || len(left) > 0 {
+		t.Errorf("%d notes are left, %v", len(left), err)
+	}
+}
+
+func TestNoteThatIsDamaged(t *testing.T) {
+	n := New(Config{RunFolder: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	for content, want := range map[string]int{"9000\n": 9000, "": 1500, "-1": 1500, "70000": 1500, "x": 1500, "99999999999999999999": 1500} {
+		if err := os.WriteFile(n.mtuFile(3), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.recallMTU(3, 1500); got != want {
+			t.Errorf("%q was read as %d", content, got)
+		}
+	}
+}
+
 func TestLeaseThatIsOver(t *testing.T) {
 	far := namespace.New(t)
 	namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")
@@ -208,4 +255,53 @@ func TestRenewedInTime(t *testing.T) {
 		}
 		return l.count() >= 5
 	})
+}
+
+// An address that the server takes back is gone at once, not when its time is over.
+func TestIPv6AddressTakenBack(t *testing.T) {
+	namespace.Enter(t)
+	near := namespace.Cable(t, "eth0", namespace.New(t), "srv0")
+	if err := netlink.LinkSetUp(near); err != nil {
+		t.Fatal(err)
+	}
+	table, err := link.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	log := slog.New(slog.DiscardHandler)
+	d := &device{network: New(Config{Log: log}), table: table, log: log, name: "eth0", index: near.Attrs().Index}
+	has := func() (found []string) {
+		addresses, err := netlink.AddrList(near, netlink.FAMILY_V6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range addresses {
+			if a.IP.IsGlobalUnicast() {
+				found = append(found, a.IP.String())
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	granted := func(texts ...string) *dhcp6.Lease {
+		l := &dhcp6.Lease{}
+		for _, a := range addrs(texts...) {
+			l.Addresses = append(l.Addresses, dhcp6.Address{Address: a, Preferred: time.Hour, Valid: time.Hour})
+		}
+		return l
+	}
+	for _, step := range []struct {
+		lease *dhcp6.Lease
+		want  []string
+	}{
+		{granted("2001:db8::10", "2001:db8::11"), []string{"2001:db8::10", "2001:db8::11"}},
+		{granted("2001:db8::11"), []string{"2001:db8::11"}},
+		{nil, nil},
+	} {
+		d.applyLease6(step.lease)
+		if got := has(); !slices.Equal(got, step.want) {
+			t.Errorf("after the lease %+v the interface has %q, want %q", step.lease, got, step.want)
+		}
+	}
 }

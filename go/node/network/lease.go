@@ -31,42 +31,6 @@ func (d *device) applyLease(l *dhcp.Lease) {
 	d.network.learn(d.index, func(s *servers) { s.dhcpDNS, s.dhcpNTP = l.DNS, l.NTP })
 }
 
-// setMTU sets the MTU that a server wants, in bytes, 0 for none. One that is too
-// small for IPv6 would switch that off: it becomes the IPv4 routes', and is
-// returned.
-func (d *device) setMTU(mtu int) (routeMTU int) {
-	if mtu == 0 {
-		d.restoreMTU()
-		return 0
-	}
-	if mtu < leastMTU6 {
-		d.restoreMTU()
-		return mtu
-	}
-	d.changeMTU(mtu)
-	return 0
-}
-
-func (d *device) restoreMTU() { d.changeMTU(d.ownMTU) }
-
-func (d *device) changeMTU(mtu int) {
-	d.mu.Lock()
-	current := d.last.MTU
-	d.mu.Unlock()
-	if mtu == current {
-		return
-	}
-	if err := d.table.SetMTU(d.index, mtu); err != nil {
-		// More than the device can do, for instance.
-		d.log.Warn("the interface keeps its MTU", "mtu", current, "error", err)
-		return
-	}
-	d.mu.Lock()
-	d.last.MTU = mtu
-	d.mu.Unlock()
-	d.log.Info("MTU", "mtu", mtu)
-}
-
 // routes returns all that a lease needs in the order in which they can be set:
 // the interface's own network, what is reached directly, and the rest.
 func (d *device) routes(l *dhcp.Lease, mtu int) []link.Route {

@@ -45,6 +45,8 @@ type Config struct {
 	Manage func(link.Interface) bool
 	// ResolvConf is the file that tells resolvers the name servers.
 	ResolvConf string
+	// RunFolder is a folder in memory for what a pcd that is started again must know.
+	RunFolder string
 	// SysctlRoot is where the kernel's parameters are.
 	SysctlRoot string
 	Log        *slog.Logger
@@ -172,6 +174,7 @@ func (n *Network) reconcile(ctx context.Context, table *link.Table, devices map[
 			<-d.ended
 			delete(devices, index)
 			n.forget(index)
+			n.forgetMTU(index)
 		}
 	}
 	return n.publish(interfaces), nil

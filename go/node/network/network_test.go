@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,27 +27,36 @@ func TestMain(m *testing.M) { namespace.Main(m) }
 type node struct {
 	*Network
 	resolvConf string
+	// stop ends it before the test does.
+	stop func()
 }
 
 // start runs a Network that manages the interfaces whose names begin with "eth".
 func start(t *testing.T) *node {
 	t.Helper()
+	return startAgain(t, t.TempDir())
+}
+
+// startAgain is start with a folder that one before may have left something in.
+func startAgain(t *testing.T, folder string) *node {
+	t.Helper()
 	namespace.Enter(t)
-	n := &node{resolvConf: filepath.Join(t.TempDir(), "resolv.conf")}
+	n := &node{resolvConf: filepath.Join(folder, "resolv.conf")}
 	n.Network = New(Config{
 		Manage:     func(i link.Interface) bool { return strings.HasPrefix(i.Name, "eth") },
-		ResolvConf: n.resolvConf, SysctlRoot: "/proc/sys",
+		ResolvConf: n.resolvConf, RunFolder: filepath.Join(folder, "run"), SysctlRoot: "/proc/sys",
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- n.Run(ctx) }()
-	t.Cleanup(func() {
+	n.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(n.stop)
 	return n
 }
 
