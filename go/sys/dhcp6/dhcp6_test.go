@@ -74,7 +74,6 @@ func TestLies(t *testing.T) {
 		"multicast":      reply(t, granted(0, 0, address("ff02::1", time.Hour, time.Hour))),
 		"link-local":     reply(t, granted(0, 0, address("fe80::1", time.Hour, time.Hour))),
 		"IPv4":           reply(t, granted(0, 0, address("192.0.2.1", time.Hour, time.Hour))),
-		"no time":        reply(t, granted(0, 0, address("2001:db8::1", 0, 0))),
 		"odd times":      reply(t, granted(0, 0, address("2001:db8::1", 2*time.Hour, time.Hour))),
 		"no server":      noServer,
 		"a wrong status": reply(t, &dhcpv6.OptStatusCode{StatusCode: iana.StatusUnspecFail}),
@@ -86,6 +85,23 @@ func TestLies(t *testing.T) {
 	refused := reply(t, granted(0, 0, &dhcpv6.OptStatusCode{StatusCode: iana.StatusNoBinding}))
 	if _, err := Parse(refused, "eth0", true); !errors.Is(err, errRefused) {
 		t.Errorf("a refusal: %v", err)
+	}
+}
+
+// A lifetime of 0 takes an address back at once: the others stay, and without any the
+// lease is over.
+func TestAddressTakenBack(t *testing.T) {
+	gone, other := address("2001:db8::10", 0, 0), address("2001:db8::11", time.Hour, time.Hour)
+	l, err := Parse(reply(t, granted(0, 0, gone, other)), "eth0", true)
+	if want := []Address{{netip.MustParseAddr("2001:db8::11"), time.Hour, time.Hour}}; err != nil || !slices.Equal(l.Addresses, want) || len(l.Ignored) > 0 {
+		t.Errorf("one of two: %+v, %v", l, err)
+	}
+	if _, err := Parse(reply(t, granted(0, 0, gone)), "eth0", true); !errors.Is(err, errRefused) {
+		t.Errorf("the only one: %v", err)
+	}
+	loopback := address("::1", 0, 0)
+	if _, err := Parse(reply(t, granted(0, 0, loopback)), "eth0", true); !errors.Is(err, ErrUnusable) {
+		t.Errorf("one that can't be an interface's: %v", err)
 	}
 }
 

@@ -64,13 +64,14 @@ type Address struct {
 var (
 	// ErrUnusable is wrapped by Parse's errors.
 	ErrUnusable = errors.New("the DHCPv6 server's answer can't be used")
-	// errRefused says that the server doesn't know the addresses, or that they
-	// can't be used on this network.
+	// errRefused says that the server doesn't know the addresses, takes them back, or
+	// that they can't be used on this network.
 	errRefused = errors.New("the DHCPv6 server refuses the addresses")
 )
 
 // Parse takes from a server's answer what can be right. The zone is the
-// interface's name. An answer about addresses must have at least one good one.
+// interface's name. An answer about addresses must have at least one good one. An
+// address that it doesn't have, or has for no time, may not be used any more.
 func Parse(answer *dhcpv6.Message, zone string, addresses bool) (*Lease, error) {
 	l := &Lease{server: answer.Options.ServerID()}
 	if l.server == nil {
@@ -94,7 +95,10 @@ func Parse(answer *dhcpv6.Message, zone string, addresses bool) (*Lease, error) 
 	if status := l.iana.Options.Status(); status != nil && status.StatusCode != iana.StatusSuccess {
 		return nil, refusal(status.StatusCode)
 	}
-	l.parseAddresses()
+	withdrawn := l.parseAddresses()
+	if len(l.Addresses) == 0 && withdrawn > 0 {
+		return nil, fmt.Errorf("%w: none may be used any more", errRefused)
+	}
 	if len(l.Addresses) == 0 {
 		return nil, fmt.Errorf("%w: it has no good address (%v)", ErrUnusable, l.Ignored)
 	}
@@ -110,22 +114,26 @@ func refusal(code iana.StatusCode) error {
 	return fmt.Errorf("%w: its status is %v", ErrUnusable, code)
 }
 
-func (l *Lease) parseAddresses() {
+// parseAddresses takes the good addresses, and returns how many the server takes back:
+// those with a valid lifetime of 0 (RFC 8415, section 18.2.10.1).
+func (l *Lease) parseAddresses() (withdrawn int) {
 	for _, a := range l.iana.Options.Addresses() {
 		addr, ok := netip.AddrFromSlice(a.IPv6Addr)
 		switch {
 		case len(l.Addresses) == maxAddresses:
 			l.ignore("more than %d addresses", maxAddresses)
-			return
+			return withdrawn
 		case !ok || !unicast(addr) || addr.IsLinkLocalUnicast():
 			l.ignore("the address %v", a.IPv6Addr)
+		case a.ValidLifetime == 0:
+			withdrawn++
 		case a.ValidLifetime < MinLifetime || a.PreferredLifetime > a.ValidLifetime:
-			// A lifetime of 0 takes the address back.
 			l.ignore("the address %v: it may be used for %v, for new connections for %v", addr, a.ValidLifetime, a.PreferredLifetime)
 		default:
 			l.Addresses = append(l.Addresses, Address{addr, a.PreferredLifetime, a.ValidLifetime})
 		}
 	}
+	return withdrawn
 }
 
 func (l *Lease) parseTimes() {
