@@ -151,29 +151,75 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-func TestGenerateOverwritesNothing(t *testing.T) {
-	for _, name := range []string{KeyFile, CertificateFile, EnrolFile} {
-		folder := t.TempDir()
+func TestGenerateOverwritesNoKey(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{KeyFile, CertificateFile} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := Generate(folder, now)
-		if err == nil || !strings.Contains(err.Error(), name+" exists already") {
-			t.Errorf("%s: %v", name, err)
+	}
+	if err := Generate(folder, now); err == nil || !strings.Contains(err.Error(), KeyFile+" exists already") {
+		t.Errorf("it says %v", err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) != 2 || string(read(t, folder, KeyFile)) != "mine" || string(read(t, folder, CertificateFile)) != "mine" {
+		t.Errorf("the folder has %v, %v", entries, err)
+	}
+}
+
+// TestGenerateAfterARunThatWasCutOff begins with all that such a run can leave.
+func TestGenerateAfterARunThatWasCutOff(t *testing.T) {
+	for _, left := range [][]string{
+		{".db.cer.123"},
+		{EnrolFile},
+		{EnrolFile, ".db.crt.123"},
+		{EnrolFile, CertificateFile},
+		{EnrolFile, CertificateFile, ".db.key.4567"},
+	} {
+		folder := t.TempDir()
+		for _, name := range append(left, "notes.txt") {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte("left"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Generate(folder, now); err != nil {
+			t.Errorf("after %q: %v", left, err)
+			continue
+		}
+		p, err := ParsePair(read(t, folder, KeyFile), read(t, folder, CertificateFile), now)
+		if err != nil || !bytes.Equal(p.Certificate().Raw, read(t, folder, EnrolFile)) {
+			t.Errorf("after %q: the files don't belong together, %v", left, err)
 		}
 		entries, err := os.ReadDir(folder)
-		if err != nil || len(entries) != 1 || string(read(t, folder, name)) != "mine" {
-			t.Errorf("%s: the folder has %v, %v", name, entries, err)
+		if err != nil || len(entries) != 4 || string(read(t, folder, "notes.txt")) != "left" {
+			t.Errorf("after %q the folder has %v, %v", left, entries, err)
 		}
 	}
 }
 
-func TestWriteNewLeavesNothingBehind(t *testing.T) {
+func TestGenerateAlone(t *testing.T) {
+	folder := t.TempDir()
+	unlock, err := lock(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Generate(folder, now); err == nil || !strings.Contains(err.Error(), "in use by another run") {
+		t.Errorf("beside another run: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Generate(folder, now); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWriteWholeLeavesNothingBehind(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, KeyFile), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeNew(folder, KeyFile, []byte("other")); err == nil {
+	if err := writeWhole(folder, KeyFile, []byte("other"), os.Link); err == nil {
 		t.Error("it was overwritten")
 	}
 	var names []string
