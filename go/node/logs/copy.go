@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -132,14 +133,14 @@ func (c *copying) take(r read, more <-chan read) error {
 	for open := true; open; {
 		switch {
 		case errors.Is(r.err, kernellog.ErrMalformed):
-			entries = append(entries, entry{Record: lost(c.log.config.Now(), "%v", r.err)})
+			entries = append(entries, entry{Record: note(c.log.config.Now(), "%v", r.err)})
 		case r.err != nil:
 			return errors.Join(c.append(entries), r.err)
 		case r.record.Sequence < sequence:
 			// It is in the ring since before pcd was started again.
 		default:
 			if missing := r.record.Sequence - sequence; missing > 0 {
-				entries = append(entries, entry{Record: lost(started.Add(r.record.Uptime), "%d records of the kernel's log were lost before they could be copied", missing)})
+				entries = append(entries, lost(started.Add(r.record.Uptime), "%d records of the kernel's log were lost before they could be copied", int(min(missing, math.MaxInt32))))
 			}
 			e := fromKernel(r.record, started)
 			entries, sequence = append(entries, e), e.Sequence
@@ -164,7 +165,7 @@ func (c *copying) takeOwn() error {
 		entries = append(entries, entry{Record: r})
 	}
 	if dropped > 0 {
-		entries = append(entries, entry{Record: lost(c.log.config.Now(), "%d lines of pcd's were lost before they could be copied", dropped)})
+		entries = append(entries, lost(c.log.config.Now(), "%d lines of pcd's were lost before they could be copied", dropped))
 	}
 	return c.append(entries)
 }
@@ -175,9 +176,8 @@ func (c *copying) append(entries []entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	now := c.log.config.Now()
 	if c.dropped > 0 {
-		entries = append([]entry{{Record: lost(now, "%d records were lost while the disk was full", c.dropped)}}, entries...)
+		entries = append([]entry{lost(c.log.config.Now(), "%d records were lost while the disk was full", c.dropped)}, entries...)
 	}
 	var lines []line
 	urgent := false
@@ -209,12 +209,11 @@ func (c *copying) append(entries []entry) error {
 func (c *copying) drop(lines []line, err error) {
 	if c.dropped == 0 {
 		c.log.config.Log.Warn("the disk is full: the node's log isn't written", "error", err)
-	} else {
-		// The first one counts what was dropped before.
-		lines = lines[1:]
 	}
-	c.dropped += len(lines)
+	// The first line stands for what was dropped before, if there was any.
+	c.dropped = 0
 	for _, l := range lines {
+		c.dropped += l.records
 		c.ring.sequence = max(c.ring.sequence, l.sequence)
 	}
 }

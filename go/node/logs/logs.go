@@ -184,3 +184,12 @@ func (l *Log) openKernel() (KernelLog, error) {
 	}
 	return kernel, err
 }
+
+// ThisKernel opens the log of the kernel that this process runs on.
+func ThisKernel() (KernelLog, error) {
+	r, err := kernellog.OpenReader(kernellog.Path)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}

@@ -239,5 +239,5 @@ func (r *reading) flush() error {
 
 // tell says what isn't there.
 func (r *reading) tell(format string, bytes int64) error {
-	return r.each(lost(time.Now(), format, bytes))
+	return r.each(note(time.Now(), format, bytes))
 }

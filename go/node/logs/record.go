@@ -101,6 +101,9 @@ type entry struct {
 	// Sequence is the number of the kernel's record plus one; 0 for what isn't the
 	// kernel's.
 	Sequence uint64 `json:"sequence,omitempty"`
+	// stands is how many records this one tells the loss of, which counts if it is lost
+	// itself; 0 for others.
+	stands int
 }
 
 // line is an entry as it is written.
@@ -108,14 +111,20 @@ type line struct {
 	bytes []byte
 	// sequence is the entry's.
 	sequence uint64
+	// records is how many records are lost with it.
+	records int
 }
 
 // encode returns the entry's line.
 func (e entry) encode() (line, error) {
+	// A clock that is very wrong must not stop the log.
+	if e.Time = e.Time.UTC(); e.Time.Year() < 0 || e.Time.Year() > 9999 {
+		e.Time = time.Time{}
+	}
 	e.Text = bounded(e.Text, maxText)
 	e.Source = bounded(e.Source, maxSource)
 	b, err := encodeLine(e)
-	return line{bytes: b, sequence: e.Sequence}, err
+	return line{bytes: b, sequence: e.Sequence, records: max(e.stands, 1)}, err
 }
 
 // encodeLine returns a line with a value as JSON.
@@ -205,7 +214,12 @@ func logged(line string) (Level, string) {
 	return Info, line
 }
 
-// lost is the record that says that something isn't there.
-func lost(now time.Time, format string, values ...any) Record {
+// note is the record in which the log itself says something that is amiss.
+func note(now time.Time, format string, values ...any) Record {
 	return Record{Time: now.UTC(), Level: Warning, Source: SourceLog, Text: fmt.Sprintf(format, values...)}
+}
+
+// lost is the entry that tells of the loss of a number of records.
+func lost(now time.Time, format string, number int) entry {
+	return entry{Record: note(now, format, number), stands: number}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -323,15 +324,38 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestDiskFull has a disk that is smaller than the ring may get, and one that others
-// fill up.
-func TestDiskFull(t *testing.T) {
+// mountSmall returns the folder of a file system of its own, of that size.
+func mountSmall(t *testing.T, size string) string {
+	t.Helper()
 	namespace.Enter(t)
 	disk := t.TempDir()
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=300k"); err != nil {
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size="+size); err != nil {
 		t.Skip("no file system can be mounted here:", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	return disk
+}
+
+// fill fills a disk up with one file, and returns its name.
+func fill(t *testing.T, disk string) string {
+	t.Helper()
+	f, err := os.CreateTemp(disk, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if closeErr := f.Close(); closeErr != nil || !full(err) {
+		t.Fatal(err, closeErr)
+	}
+	return f.Name()
+}
+
+// TestDiskFull has a disk that is smaller than the ring may get, and one that others
+// fill up.
+func TestDiskFull(t *testing.T) {
+	disk := mountSmall(t, "300k")
 	folder := filepath.Join(disk, "log")
 	r := open(t, folder, "a")
 	for i := 0; i < 1000; i += 7 {
@@ -347,23 +371,19 @@ func TestDiskFull(t *testing.T) {
 		t.Error(err)
 	}
 	// Others take what there is and what is given up.
-	other, err := os.Create(filepath.Join(disk, "other"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 1001; ; i++ {
-		for err == nil {
-			_, err = other.Write(make([]byte, 4096))
-		}
-		if err = add(r, numbered(t, i, i+1, 2000)); err != nil {
-			break
-		}
+	var others []string
+	var err error
+	for i := 1001; err == nil; i++ {
+		others = append(others, fill(t, disk))
+		err = add(r, numbered(t, i, i+1, 2000))
 	}
 	if !full(err) {
 		t.Fatal(err)
 	}
-	if err := errors.Join(other.Close(), os.Remove(other.Name())); err != nil {
-		t.Fatal(err)
+	for _, name := range others {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := add(r, numbered(t, 5000, 5001, 1)); err != nil {
 		t.Fatal(err)
@@ -402,6 +422,55 @@ func TestDamage(t *testing.T) {
 	}
 	got = texts(t, reader(r, "a"), Options{})
 	if len(got) < 100 || !strings.HasSuffix(got[0], "bytes of the log can't be read") || got[len(got)-1] != "199" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestVectors has segments as they were first written: they are still read, and written
+// like that.
+func TestVectors(t *testing.T) {
+	folder := t.TempDir()
+	r := open(t, folder, "85ff65d4-70a0-4fc3-ab01-1db6d61b3f58")
+	at := time.Date(2026, 12, 1, 9, 0, 0, 250_000_000, time.UTC)
+	dump := pstore.Dump{Reason: "Panic", Count: 1, ID: 1_700_000_000, Text: "<0>[    3.500000] Kernel panic - not syncing: x\n", Files: []string{"dmesg-efi_pstore-170000000000101001"}}
+	var lines []line
+	for _, e := range []entry{
+		{Record: Record{Time: at, Level: Notice, Source: SourceKernel, Text: "Linux version 6.1"}, Sequence: 1},
+		{Record: Record{Time: at.Add(time.Second), Uptime: time.Second, Level: Warning, Source: SourceDaemon, Text: "msg=\"\x1b<ö\""}, Sequence: 2},
+		{Record: Record{Level: Info, Source: SourceDaemon, Text: "without a time"}},
+	} {
+		l, err := e.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	if err := errors.Join(copyPanics(r, []pstore.Dump{dump}), add(r, lines), r.close()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("testdata/v1/*" + suffix)
+	if err != nil || len(names) != 2 {
+		t.Fatalf("%q, %v", names, err)
+	}
+	for _, name := range names {
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(folder, filepath.Base(name)))
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s is now\n%s%v", name, got, err)
+		}
+	}
+	all, err := list("testdata/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = &ring{folder: "testdata/v1", segments: all}
+	if got := texts(t, reader(r, "85ff65d4-70a0-4fc3-ab01-1db6d61b3f58"), Options{}); !slices.Equal(got, []string{"Linux version 6.1", "msg=\"\x1b<ö\"", "without a time"}) {
+		t.Errorf("%q", got)
+	}
+	if got := texts(t, reader(r, "other"), Options{Boot: Panic}); len(got) != 2 || got[1] != "Kernel panic - not syncing: x" {
 		t.Errorf("%q", got)
 	}
 }
