@@ -71,7 +71,7 @@ func (l *Log) Read(ctx context.Context, o Options, each func(Record) error) erro
 	for ctx.Err() == nil {
 		p, ok, more := l.opened().find(wanted, reading.at)
 		if !o.Follow && (!ok || p.at >= end) {
-			return reading.flush()
+			return reading.finish(end)
 		}
 		if !ok {
 			if err := reading.flush(); err != nil {
@@ -175,7 +175,7 @@ func (r *reading) piece(ctx context.Context, p position) error {
 	}
 	if p.lost > 0 {
 		r.partial = false
-		if err := r.tell("%d bytes of the log were given up before they could be read", p.lost); err != nil {
+		if err := r.tell(givenUp, p.lost); err != nil {
 			return err
 		}
 	}
@@ -226,6 +226,17 @@ func (r *reading) lines(ctx context.Context, p position, content []byte) error {
 	}
 	return nil
 }
+
+// finish tells of what is missing at the end.
+func (r *reading) finish(end int64) error {
+	if err := r.flush(); err != nil || r.at >= end {
+		return err
+	}
+	return r.tell(givenUp, end-r.at)
+}
+
+// givenUp says how much was removed too early for a reader.
+const givenUp = "%d bytes of the log were given up before they could be read"
 
 // flush tells of what wasn't understood.
 func (r *reading) flush() error {
