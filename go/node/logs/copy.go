@@ -114,7 +114,7 @@ func (c *copying) loop(ctx context.Context, records <-chan read) error {
 				return errors.New("reading the kernel's log has ended")
 			}
 			err = c.take(r, records)
-		case <-c.log.own.some:
+		case <-c.log.config.Lines.some:
 			err = c.takeOwn()
 		case <-wake:
 			err = c.sync()
@@ -159,7 +159,7 @@ func (c *copying) take(r read, more <-chan read) error {
 
 // takeOwn copies the lines that this process has given.
 func (c *copying) takeOwn() error {
-	records, dropped := c.log.own.take()
+	records, dropped := c.log.config.Lines.take()
 	entries := make([]entry, 0, len(records)+1)
 	for _, r := range records {
 		entries = append(entries, entry{Record: r})

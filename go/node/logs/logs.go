@@ -55,10 +55,13 @@ type Config struct {
 	Boot string
 	// Kernel opens the kernel's log; nil leaves it out.
 	Kernel func() (KernelLog, error)
+	// Lines are what this process gives the log itself; nil if its output is in the
+	// kernel's log.
+	Lines *Lines
 	// Panics is the file with the panics of earlier boots that PID 1 has found, as in
 	// pstore.ReadKept; "" for none.
 	Panics string
-	// Log is told what fails. It may be written to this very log.
+	// Log is told what fails. What it says may come back by Lines or the kernel's log.
 	Log *slog.Logger
 	// Now and Uptime tell the time, and how long the kernel has run; the real ones if
 	// nil.
@@ -85,7 +88,6 @@ func ThisBoot(path string) (string, error) {
 // Log is a node's log. It is safe for use by several goroutines at once.
 type Log struct {
 	config Config
-	own    queue
 	// step is the ring's.
 	step func(string) error
 
@@ -93,7 +95,7 @@ type Log struct {
 	ring *ring
 }
 
-// New returns a log. Its lines are kept in memory until Run is called.
+// New returns a log, which Run opens.
 func New(c Config) (*Log, error) {
 	if c.Bound == 0 {
 		c.Bound = DefaultBound
@@ -107,6 +109,9 @@ func New(c Config) (*Log, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Lines == nil {
+		c.Lines = NewLines()
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -119,7 +124,7 @@ func New(c Config) (*Log, error) {
 	if c.Urgent == 0 {
 		c.Urgent = time.Second
 	}
-	return &Log{config: c, own: newQueue(c.Now), step: func(string) error { return nil }}, nil
+	return &Log{config: c, step: func(string) error { return nil }}, nil
 }
 
 // uptime is the clock that the kernel stamps its records with.

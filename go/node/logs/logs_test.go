@@ -147,7 +147,7 @@ func TestFollow(t *testing.T) {
 	c.Quiet, c.Urgent = time.Millisecond, time.Millisecond
 	l := newLog(t, c)
 	k.say("first")
-	own := slog.New(slog.NewTextHandler(l.Writer(), nil))
+	own := slog.New(slog.NewTextHandler(l.config.Lines, nil))
 	own.Warn("before it was open")
 	running(t, l)
 	go func() {
@@ -269,7 +269,7 @@ func TestSync(t *testing.T) {
 			return nil
 		}
 		stop := running(t, l)
-		if _, err := fmt.Fprintf(l.Writer(), "%s\nend\n", c.text); err != nil {
+		if _, err := fmt.Fprintf(l.config.Lines, "%s\nend\n", c.text); err != nil {
 			t.Fatal(err)
 		}
 		follow(t, l)
@@ -317,7 +317,7 @@ func TestWithoutKernel(t *testing.T) {
 	c.Log = slog.New(slog.NewTextHandler(said, nil))
 	l := newLog(t, c)
 	for i := range 400 {
-		if _, err := fmt.Fprintf(l.Writer(), "level=ERROR %d\n%s", i, strings.Repeat("x", 1000)); err != nil {
+		if _, err := fmt.Fprintf(l.config.Lines, "level=ERROR %d\n%s", i, strings.Repeat("x", 1000)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -379,7 +379,7 @@ func TestFullDiskIsSurvived(t *testing.T) {
 	l := newLog(t, c)
 	running(t, l)
 	say := func(text string) {
-		if _, err := fmt.Fprintln(l.Writer(), text); err != nil {
+		if _, err := fmt.Fprintln(l.config.Lines, text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -395,6 +395,12 @@ func TestFullDiskIsSurvived(t *testing.T) {
 	}
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)
+	}
+	// Until there is room for the last line.
+	for waits := true; waits; {
+		l.config.Lines.mu.Lock()
+		waits = l.config.Lines.size > 0
+		l.config.Lines.mu.Unlock()
 	}
 	say("end")
 	seen := 0

@@ -2,7 +2,6 @@ package logs
 
 import (
 	"bytes"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -11,11 +10,11 @@ import (
 // maxQueue is how many bytes of own lines wait to be copied at most.
 const maxQueue = 256 << 10
 
-// queue holds lines that this process gives the log itself, until they are copied.
-// Whoever writes never waits.
-type queue struct {
-	now func() time.Time
-
+// Lines holds lines that this process gives the log itself, as slog's text handler writes
+// them, until they are copied. It is for a pcd whose output isn't in the kernel's log.
+// Whoever writes to it never waits and never fails. It is safe for use by several
+// goroutines at once.
+type Lines struct {
 	mu      sync.Mutex
 	records []Record
 	size    int
@@ -25,19 +24,18 @@ type queue struct {
 	some chan struct{}
 }
 
-func newQueue(now func() time.Time) queue { return queue{now: now, some: make(chan struct{}, 1)} }
-
-// Writer returns what takes pcd's own lines, as slog's text handler writes them. It is
-// for a pcd whose output isn't in the kernel's log, and never waits or fails.
-func (l *Log) Writer() io.Writer { return &l.own }
+// NewLines returns one that has none.
+func NewLines() *Lines { return &Lines{some: make(chan struct{}, 1)} }
 
 // Write takes lines.
-func (q *queue) Write(b []byte) (int, error) {
-	at := q.now().UTC()
+func (q *Lines) Write(b []byte) (int, error) {
+	at := time.Now().UTC()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for line := range bytes.Lines(b) {
-		if q.size+len(line) > maxQueue {
+		// Once one was dropped the others are too, so that they are told of in their
+		// place.
+		if q.dropped > 0 || q.size+len(line) > maxQueue {
 			q.dropped++
 			continue
 		}
@@ -53,7 +51,7 @@ func (q *queue) Write(b []byte) (int, error) {
 }
 
 // take returns what waits, and how many lines were dropped after it.
-func (q *queue) take() (records []Record, dropped int) {
+func (q *Lines) take() (records []Record, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	records, dropped = q.records, q.dropped
