@@ -163,7 +163,7 @@ func TestPcinitCrashes(t *testing.T) {
 	m.Expect(ctx, `an earlier boot ended badly`)
 	m.Expect(ctx, `This node is blank`)
 	// The store has the log's end. Stacks of all goroutines are longer than that.
-	words := tell(t, m, "read /run/powercloud/last-panic.log")
+	words := tell(t, m, "read /run/powercloud/panics.json")
 	for _, want := range []string{"main.main()", "Kernel panic - not syncing: Attempted to kill init!"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the last panic was kept without %q, as %s", want, words)

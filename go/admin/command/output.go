@@ -55,6 +55,16 @@ func Printable(name string) string {
 	return b.String()
 }
 
+// LogText returns the text of a log's line for people to read: as Printable does, but
+// tabs, which indent the stacks of a crash, stay.
+func LogText(text string) string {
+	fields := strings.Split(text, "\t")
+	for i, field := range fields {
+		fields[i] = Printable(field)
+	}
+	return strings.Join(fields, "\t")
+}
+
 // Line returns a message for people to read on one line. Much of it can come from
 // elsewhere: names of files, and what a location says.
 func Line(message string) string {

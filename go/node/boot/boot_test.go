@@ -21,6 +21,7 @@ import (
 	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/go/sys/mounts"
 	"powercloud.unidatum.com/go/sys/power"
+	"powercloud.unidatum.com/go/sys/pstore"
 	"powercloud.unidatum.com/go/sys/sysctl"
 )
 
@@ -328,9 +329,9 @@ func TestEarlierPanics(t *testing.T) {
 	}
 	o := run(t, "good", prepare)
 	o.expect(t, "reboot", "Kernel panic - not syncing: number 7", "boot loop", "panics=8")
-	text, err := os.ReadFile(o.folder + "/run/" + crashFile)
-	if err != nil || strings.Count(string(text), "number") != 8 {
-		t.Errorf("kept: %q, %v", text, err)
+	dumps, err := pstore.ReadKept(o.folder + "/run/" + pstore.KeptName)
+	if err != nil || len(dumps) != 8 || !strings.HasSuffix(dumps[7].Text, "number 7\n") {
+		t.Errorf("kept: %+v, %v", dumps, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,9 +29,6 @@ import (
 // keptDumps is how many dumps stay in the store until the boot has proved good.
 // The firmware's store is small, and a panic that finds it full isn't saved.
 const keptDumps = 5
-
-// crashFile is where the dumps that were found are kept, in the run directory.
-const crashFile = "last-panic.log"
 
 // crashWait is how long pcd's start waits after a number of panics. Two may be
 // bad luck; from the third on it is a loop, and somebody who watches the console
@@ -74,16 +70,19 @@ func findCrashes(m Machine, log *slog.Logger) *crashes {
 	if err != nil {
 		log.Warn("not all that the kernel saved can be read", "error", err)
 	}
-	var text strings.Builder
 	for _, d := range c.dumps {
 		if d.Reason == "Panic" || d.Reason == "" {
 			c.panics = min(max(c.panics, marked(d.Text))+1, maxPanics)
 		}
 		log.Warn("an earlier boot ended badly", "reason", d.Reason, "said", d.Summary())
-		_, _ = fmt.Fprintf(&text, "%s %d:\n%s\n", d.Reason, d.Count, d.Text)
 	}
-	if text.Len() > 0 {
-		if err := keep(m.RunDir, crashFile, text.String()); err != nil {
+	if len(c.dumps) > 0 {
+		// pcd copies it to the disk, once that is open.
+		text, err := pstore.Encode(c.dumps)
+		if err == nil {
+			err = keep(m.RunDir, pstore.KeptName, string(text))
+		}
+		if err != nil {
 			log.Warn("what earlier boots ended with can't be kept in memory", "error", err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package kernellog writes lines into the kernel's log, where dmesg and, after a
-// panic, pstore have them.
+// Package kernellog writes lines into the kernel's log and reads it. After a panic,
+// pstore has its end.
 package kernellog
 
 import (
