@@ -2,6 +2,7 @@ package reach
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -51,7 +52,7 @@ func familyOf(a netip.Addr) family {
 
 // echo sends echo requests to an address, one after the other.
 func (p Prober) echo(ctx context.Context, to netip.Addr) []message.PingTry {
-	wait := or(p.echoWait, echoWait)
+	wait := cmp.Or(p.echoWait, echoWait)
 	begin := time.Now()
 	conn, err := p.open(familyOf(to), to)
 	if err != nil {

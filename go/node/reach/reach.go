@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func (p Prober) try(ctx context.Context, a netip.Addr, port uint16) []message.Pi
 
 // connect makes a TCP connection, on which nothing is sent.
 func (p Prober) connect(ctx context.Context, to netip.AddrPort) message.PingTry {
-	wait := or(p.connectWait, connectWait)
+	wait := cmp.Or(p.connectWait, connectWait)
 	begin := time.Now()
 	conn, err := (&net.Dialer{Timeout: wait}).DialContext(ctx, "tcp", to.String())
 	try := message.PingTry{Duration: time.Since(begin)}
@@ -175,12 +176,4 @@ func line(err error) string {
 		text = strings.ToValidUTF8(text[:maxError], "") + "..."
 	}
 	return text
-}
-
-// or is a duration, or another if that is 0.
-func or(given, otherwise time.Duration) time.Duration {
-	if given == 0 {
-		return otherwise
-	}
-	return given
 }
