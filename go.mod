@@ -19,6 +19,7 @@ require (
 	github.com/mdlayher/ndp v1.1.0
 	github.com/mdlayher/packet v1.2.0
 	github.com/pmezard/go-difflib v1.0.0
+	github.com/prometheus/procfs v0.23.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/sassoftware/relic/v8 v8.2.0
 	github.com/schollz/progressbar/v3 v3.19.1
