@@ -22,8 +22,11 @@ const (
 	temporarySuffix = ".tmp"
 )
 
+// ErrTooLarge says that a file has more bytes than it may have.
+var ErrTooLarge = errors.New("the file is too large")
+
 // Read returns the content of a file of at most limit bytes. The error wraps
-// fs.ErrNotExist if there is none.
+// fs.ErrNotExist if there is none, and ErrTooLarge if it has more.
 func Read(path string, limit int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -35,7 +38,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(content)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrTooLarge, path, limit)
 	}
 	return content, nil
 }

@@ -38,8 +38,8 @@ func TestWrite(t *testing.T) {
 			t.Errorf("read %q, %v", got, err)
 		}
 	}
-	if _, err := Read(path, 5); err == nil {
-		t.Error("a file that is too large was read")
+	if _, err := Read(path, 5); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a file that is too large: %v", err)
 	}
 	if err := Create(path, nil, 0o600); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("created where there is one: %v", err)
