@@ -53,32 +53,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteTightensTheMode: a file that others could read isn't written into.
-func TestWriteTightensTheMode(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows has other permissions")
-	}
-	d := Directory(t.TempDir())
-	if err := os.WriteFile(d.path("a"), []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.Open(d.path("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer before.Close()
-	if err := d.Write("a", []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(d.path("a")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %o, %v", info.Mode().Perm(), err)
-	}
-	content := make([]byte, 3)
-	if _, err := before.Read(content); err != nil || string(content) != "old" {
-		t.Errorf("who had the old file open reads %q, %v", content, err)
-	}
-}
-
 func TestWriteFails(t *testing.T) {
 	d := Directory(t.TempDir())
 	if err := os.Mkdir(d.path("a"), 0o700); err != nil {

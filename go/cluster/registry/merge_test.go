@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/keys"
 )
@@ -47,7 +48,7 @@ func anything(t *testing.T, draw *rapid.T) *Registry {
 		set(&n.Endpoint, "endpoint")
 		set(&n.PeerAPI, "peer API")
 		if small.Draw(draw, "mesh") > 0 {
-			n.MeshKey = Setting[MeshKey]{MeshKey{byte(small.Draw(draw, "key"))}, at(small.Draw(draw, "changed") + 1)}
+			n.MeshKey = Setting[meshkey.Public]{meshkey.Public{byte(small.Draw(draw, "key"))}, at(small.Draw(draw, "changed") + 1)}
 		}
 		switch small.Draw(draw, "state") {
 		case 0:
@@ -103,7 +104,7 @@ func TestMerge(t *testing.T) {
 		if a.Nodes[i].Name == "home-1" {
 			home = a.Nodes[i].ID
 			a.Nodes[i].Endpoint.Set(address.Address{}, at(30))
-			b.Nodes[i].MeshKey.Set(MeshKey{8}, at(31))
+			b.Nodes[i].MeshKey.Set(meshkey.Public{8}, at(31))
 			b.Nodes[i].Endpoint.Set(parse(t, "198.51.100.7:1"), at(29))
 		}
 	}
@@ -120,7 +121,7 @@ func TestMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := merged.Find(home.String())
-	if err != nil || !n.Endpoint.Value.IsZero() || n.MeshKey.Value != (MeshKey{8}) {
+	if err != nil || !n.Endpoint.Value.IsZero() || n.MeshKey.Value != (meshkey.Public{8}) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if _, err := merged.Find("web-1"); !errors.Is(err, ErrUnknown) {

@@ -8,25 +8,12 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/cluster/nodename"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
 	"powercloud.unidatum.com/go/pki/canonical"
 )
-
-// MeshKey is the public key of a node's WireGuard (Curve25519).
-type MeshKey [32]byte
-
-// IsZero reports whether it is no key.
-func (k MeshKey) IsZero() bool { return k == MeshKey{} }
-
-// MarshalText returns the key as 64 lower-case hexadecimal digits.
-func (k MeshKey) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(k[:])), nil }
-
-// UnmarshalText reads what MarshalText writes and nothing else.
-func (k *MeshKey) UnmarshalText(text []byte) error {
-	return canonical.DecodeHex(k[:], text, "mesh key")
-}
 
 // Measurement is what AMD SEV-SNP measured of a machine's start: a SHA-384.
 type Measurement [48]byte
@@ -106,7 +93,7 @@ type Node struct {
 	// PeerAPI is where peers reach its API outside of the mesh, if that isn't Address.
 	PeerAPI Setting[address.Address] `json:"peer_api,omitzero"`
 	// MeshKey is the public key of its WireGuard; none if it isn't known yet.
-	MeshKey Setting[MeshKey] `json:"mesh_key,omitzero"`
+	MeshKey Setting[meshkey.Public] `json:"mesh_key,omitzero"`
 	// Attestation is what it must show to be unlocked.
 	Attestation Setting[Attestation] `json:"attestation,omitzero"`
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
 )
@@ -127,8 +128,8 @@ func TestFind(t *testing.T) {
 	if err != nil || n.ID != twin.ID {
 		t.Fatalf("%+v, %v", n, err)
 	}
-	n.MeshKey.Set(MeshKey{1}, at(1))
-	if r.Nodes[1].MeshKey.Value != (MeshKey{1}) {
+	n.MeshKey.Set(meshkey.Public{1}, at(1))
+	if r.Nodes[1].MeshKey.Value != (meshkey.Public{1}) {
 		t.Error("what was found isn't in its place")
 	}
 	names := r.Names()
@@ -138,23 +139,23 @@ func TestFind(t *testing.T) {
 }
 
 func TestSet(t *testing.T) {
-	var s Setting[MeshKey]
+	var s Setting[meshkey.Public]
 	if !s.IsZero() {
 		t.Error("it was set")
 	}
-	s.Set(MeshKey{1}, at(5))
+	s.Set(meshkey.Public{1}, at(5))
 	first := s
-	if s.Set(MeshKey{1}, at(9)); s != first {
+	if s.Set(meshkey.Public{1}, at(9)); s != first {
 		t.Error("the same value changed it")
 	}
 	// By a clock that is behind.
-	if s.Set(MeshKey{2}, at(1)); s.Value != (MeshKey{2}) || !s.Changed.After(first.Changed) {
+	if s.Set(meshkey.Public{2}, at(1)); s.Value != (meshkey.Public{2}) || !s.Changed.After(first.Changed) {
 		t.Errorf("%+v", s)
 	}
-	if s.Set(MeshKey{}, at(9)); s.IsZero() || !s.Changed.Equal(at(9)) {
+	if s.Set(meshkey.Public{}, at(9)); s.IsZero() || !s.Changed.Equal(at(9)) {
 		t.Errorf("clearing is no change: %+v", s)
 	}
-	if s.Set(MeshKey{3}, time.Now()); s.Changed.Location() != time.UTC || s.Changed != s.Changed.Round(0) {
+	if s.Set(meshkey.Public{3}, time.Now()); s.Changed.Location() != time.UTC || s.Changed != s.Changed.Round(0) {
 		t.Error("the time can't be written as it is")
 	}
 }

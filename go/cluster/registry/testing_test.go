@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/keys"
 )
@@ -49,7 +50,7 @@ func example(t testing.TB) *Registry {
 	full.SetAddress(parse(t, "192.0.2.10"), at(10))
 	full.Endpoint.Set(parse(t, "home.example.net:51820"), at(11))
 	full.PeerAPI.Set(parse(t, "[2001:db8::1]:7443"), at(12))
-	full.MeshKey.Set(MeshKey{9}, at(13).Add(time.Nanosecond))
+	full.MeshKey.Set(meshkey.Public{9}, at(13).Add(time.Nanosecond))
 	full.Attestation.Set(Attestation{SEVSNP: true, Measurement: Measurement{7}}, at(14))
 	for _, n := range []Node{full, newNode(t, "web-1", 2), gone} {
 		if err := r.Add(n); err != nil {
