@@ -104,7 +104,7 @@ func TestGoldenDerivation(t *testing.T) {
 		PurposeChunkID, PurposeChunkName, PurposeChunkSeal, PurposeManifestID,
 		PurposeManifestSeal, PurposeRecordSeal, PurposeGraceRecordName,
 		PurposeLostRecordName, PurposeTombstoneRecordName, PurposeRemovalRecordName,
-		PurposeCatalogSeal, PurposeAuthority, PurposeHeaderMAC,
+		PurposeCatalogSeal, PurposeAuthority, PurposeStateVolumes, PurposeHeaderMAC,
 	} {
 		got := hex.EncodeToString(root.Derive(purpose))
 		if got != v.Keys[purpose] {

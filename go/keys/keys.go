@@ -82,6 +82,8 @@ const (
 	// PurposeAuthority gives the private key of the cluster's certificate authority:
 	// the derived bytes are the seed of an Ed25519 key.
 	PurposeAuthority Purpose = "certificate authority"
+	// PurposeStateVolumes gives the keys of nodes' state volumes, one for each.
+	PurposeStateVolumes Purpose = "state volumes"
 	// PurposeHeaderMAC keys the MAC over the key header.
 	PurposeHeaderMAC Purpose = "header mac"
 )

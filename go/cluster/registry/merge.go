@@ -59,6 +59,7 @@ func mergeNodes(a, b Node) (Node, error) {
 		later(&merged.PeerAPI, a.PeerAPI, b.PeerAPI),
 		later(&merged.MeshKey, a.MeshKey, b.MeshKey),
 		later(&merged.Attestation, a.Attestation, b.Attestation),
+		later(&merged.Confirmed, a.Confirmed, b.Confirmed),
 	} {
 		if err != nil {
 			return Node{}, err

@@ -96,6 +96,10 @@ type Node struct {
 	MeshKey Setting[meshkey.Public] `json:"mesh_key,omitzero"`
 	// Attestation is what it must show to be unlocked.
 	Attestation Setting[Attestation] `json:"attestation,omitzero"`
+	// Confirmed is whether it is known to have got its identity. It is entered here
+	// before it gets that, so that no key of a volume is ever lost; where the rest then
+	// failed, another machine can have its name.
+	Confirmed Setting[bool] `json:"confirmed,omitzero"`
 }
 
 // NewNode returns the entry of a node that is being enrolled.
@@ -138,7 +142,7 @@ func (n *Node) validate() error {
 	if a := n.Attestation.Value; !a.SEVSNP && !a.Measurement.IsZero() {
 		return fmt.Errorf("node %s has a measurement and needs no attestation", n.Name)
 	}
-	err := errors.Join(n.Address.validate(), n.Endpoint.validate(), n.PeerAPI.validate(), n.MeshKey.validate(), n.Attestation.validate())
+	err := errors.Join(n.Address.validate(), n.Endpoint.validate(), n.PeerAPI.validate(), n.MeshKey.validate(), n.Attestation.validate(), n.Confirmed.validate())
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
