@@ -39,7 +39,7 @@ const (
 	authorityFile   = "ca.crt"
 	meshKeyFile     = "mesh.key"
 	volumeFile      = "volume"
-	receiptFile     = "receipt"
+	nameFile        = "name"
 	membershipFile  = "membership"
 	revocationsFile = "revocations"
 )
@@ -75,7 +75,7 @@ func read(directory string) (files, error) {
 	}
 	f := files{}
 	for _, name := range []string{
-		keyFile, certificateFile, authorityFile, meshKeyFile, volumeFile, receiptFile, membershipFile, revocationsFile,
+		keyFile, certificateFile, authorityFile, meshKeyFile, volumeFile, nameFile, membershipFile, revocationsFile,
 	} {
 		limit := int64(maxSmall)
 		if name == membershipFile || name == revocationsFile {
@@ -135,7 +135,13 @@ func (f files) fill(p *Parts) (*Identity, error) {
 		}},
 		{meshKeyFile, false, func(text []byte) error { return parseMeshKey(&p.MeshKey, text) }},
 		{volumeFile, true, func(text []byte) error { return parseLine(&p.Volume, text) }},
-		{receiptFile, true, func(text []byte) error { return parseLine(&p.Receipt, text) }},
+		{nameFile, true, func(text []byte) error {
+			line, ended := bytes.CutSuffix(text, []byte("\n"))
+			if p.Name = string(line); !ended || p.Name == "" {
+				return errors.New("it isn't a line")
+			}
+			return nil
+		}},
 	} {
 		text, there := f[part.name]
 		if !there {
@@ -205,8 +211,8 @@ func (i *Identity) files() (files, error) {
 	if i.Volume != (volumeid.ID{}) {
 		f[volumeFile] = []byte(i.Volume.String() + "\n")
 	}
-	if !i.Receipt.IsZero() {
-		f[receiptFile] = []byte(i.Receipt.String() + "\n")
+	if i.first != "" {
+		f[nameFile] = []byte(i.first + "\n")
 	}
 	if i.Membership != nil {
 		f[membershipFile] = i.Membership.Signed()

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/keys/keystest"
@@ -71,7 +69,7 @@ func TestInstall(t *testing.T) {
 	few := build(t, Parts{Key: p.Key, Certificate: p.Certificate, Authority: p.Authority, MeshKey: p.MeshKey})
 	second := t.TempDir()
 	install(t, second, few)
-	if got := load(t, second); !same(t, got, few) || got.Membership != nil || !got.Receipt.IsZero() {
+	if got := load(t, second); !same(t, got, few) || got.Membership != nil || got.Name() != "" {
 		t.Errorf("%+v", got)
 	}
 	for folder, count := range map[string]int{folder: 8, second: 4} {
@@ -152,8 +150,9 @@ func TestDamage(t *testing.T) {
 		"volume of zeros":           func(f files) { f[volumeFile] = []byte(strings.Repeat("0", 32) + "\n") },
 		"volume in upper case":      func(f files) { f[volumeFile] = []byte(strings.Repeat("AB", 16) + "\n") },
 		"volume without line end":   func(f files) { f[volumeFile] = []byte(strings.Repeat("ab", 16)) },
-		"short receipt":             func(f files) { f[receiptFile] = []byte("ab\n") },
-		"receipt of zeros":          func(f files) { f[receiptFile] = []byte(strings.Repeat("0", 64) + "\n") },
+		"name without a line end":   func(f files) { f[nameFile] = []byte("home-1") },
+		"no name":                   func(f files) { f[nameFile] = []byte("\n") },
+		"another's name":            func(f files) { f[nameFile] = []byte("Home 1\n") },
 		"a large key":               func(f files) { f[keyFile] = make([]byte, maxSmall+1) },
 		"a large list":              func(f files) { f[membershipFile] = make([]byte, document.MaxSize+1) },
 	} {
@@ -242,7 +241,7 @@ func TestLeftovers(t *testing.T) {
 
 // FuzzFiles must refuse, or read what is written the same way.
 func FuzzFiles(f *testing.F) {
-	names := []string{keyFile, certificateFile, authorityFile, meshKeyFile, volumeFile, receiptFile, membershipFile, revocationsFile}
+	names := []string{keyFile, certificateFile, authorityFile, meshKeyFile, volumeFile, nameFile, membershipFile, revocationsFile}
 	p := parts(f, first(f))
 	all := contents(f, build(f, p))
 	few := contents(f, build(f, Parts{Key: p.Key, Certificate: p.Certificate, Authority: p.Authority, MeshKey: p.MeshKey}))
@@ -320,20 +319,19 @@ func TestMeshKeyIsAsWGHasIt(t *testing.T) {
 	}
 }
 
-// TestReceipt: the same request is known again from what is kept.
-func TestReceipt(t *testing.T) {
+// TestFirstName: before there is a membership list, the name is that of the enrollment.
+func TestFirstName(t *testing.T) {
+	p := parts(t, first(t))
+	p.Name, p.Membership, p.Revocations = "colo-1", nil, nil
 	folder := t.TempDir()
-	install(t, folder, build(t, parts(t, first(t))))
-	i := load(t, folder)
-	if i.Receipt != ReceiptOf([]byte("the request")) || i.Receipt == ReceiptOf([]byte("another")) {
-		t.Errorf("%s", i.Receipt)
+	kept := install(t, folder, build(t, p))
+	if got := load(t, folder).Name(); got != "colo-1" {
+		t.Errorf("the name is %q", got)
 	}
-	if err := i.Check(issued().Add(time.Hour)); err != nil {
-		t.Error(err)
+	if _, err := kept.ReplaceMembership(parts(t, first(t)).Membership); err != nil {
+		t.Fatal(err)
 	}
-	message := []byte("x")
-	signature, err := i.Key().Sign(nil, message, &ed25519.Options{})
-	if err != nil || !ed25519.Verify(i.Self.Key, message, signature) {
-		t.Errorf("the key that is kept doesn't sign: %v", err)
+	if got := load(t, folder).Name(); got != "home-1" {
+		t.Errorf("with a list, the name is %q", got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"powercloud.unidatum.com/go/cluster/membership"
 	"powercloud.unidatum.com/go/cluster/meshkey"
+	"powercloud.unidatum.com/go/cluster/nodename"
 	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
@@ -35,6 +36,8 @@ var ErrUnlisted = errors.New("the membership list doesn't name this node")
 type Parts struct {
 	// Key is the node's key.
 	Key *Key
+	// Name is the node's name at its enrollment; "" if it isn't known.
+	Name string
 	// Certificate is the node's certificate and Authority that of the cluster's
 	// authority, in DER.
 	Certificate, Authority []byte
@@ -42,9 +45,6 @@ type Parts struct {
 	MeshKey meshkey.Private
 	// Volume is the ID of the node's state volume; zero if it has none.
 	Volume volumeid.ID
-	// Receipt is that of the request by which the node was enrolled; zero if it wasn't
-	// by one.
-	Receipt Receipt
 	// Membership and Revocations are the signed lists; nil where there is none yet.
 	Membership, Revocations []byte
 }
@@ -60,9 +60,6 @@ type Identity struct {
 	Authority *pki.Authority
 	// Volume is the ID of the node's state volume; zero if it has none.
 	Volume volumeid.ID
-	// Receipt is that of the request by which the node was enrolled; zero if it wasn't
-	// by one.
-	Receipt Receipt
 	// Membership is the newest signed membership list, nil if there is none yet, and
 	// Members what it says.
 	Membership *document.Document
@@ -72,6 +69,8 @@ type Identity struct {
 	Revocations *document.Document
 	Revoked     revocation.List
 
+	// first is the node's name at its enrollment; "" if it isn't known.
+	first   string
 	secrets *secrets
 	meshKey meshkey.Public
 }
@@ -91,11 +90,16 @@ func New(p Parts) (*Identity, error) {
 	if p.Key == nil {
 		return nil, errors.New("there is no key for the node's identity")
 	}
+	if p.Name != "" {
+		if err := nodename.Check(p.Name); err != nil {
+			return nil, err
+		}
+	}
 	authority, err := pki.ParseAuthority(p.Authority)
 	if err != nil {
 		return nil, err
 	}
-	i := &Identity{Authority: authority, Volume: p.Volume, Receipt: p.Receipt, secrets: &secrets{p.Key, p.MeshKey}}
+	i := &Identity{Authority: authority, first: p.Name, Volume: p.Volume, secrets: &secrets{p.Key, p.MeshKey}}
 	if i.meshKey, err = p.MeshKey.Public(); err != nil {
 		return nil, err
 	}
@@ -153,11 +157,13 @@ func (i *Identity) setRevocations(signed []byte) (err error) {
 	return err
 }
 
-// Name returns the node's name, which the membership list has, or "" if it isn't on
-// it.
+// Name returns the node's name, which the membership list has. Before there is one that
+// has it, it is the name by which the node was enrolled, or "".
 func (i *Identity) Name() string {
-	n, _ := i.Members.Find(i.Self.Node)
-	return n.Name
+	if n, listed := i.Members.Find(i.Self.Node); listed {
+		return n.Name
+	}
+	return i.first
 }
 
 // Check returns an error unless the node can take part in its cluster at a time: its

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/cluster/membership"
 	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/keys/keystest"
-	"powercloud.unidatum.com/go/node/join"
 	"powercloud.unidatum.com/go/pki"
 	"powercloud.unidatum.com/go/pki/document"
 )
@@ -28,7 +28,7 @@ func TestNew(t *testing.T) {
 	ca := first(t)
 	p := parts(t, ca)
 	i := build(t, p)
-	if i.Name() != "home-1" || i.Self.Node != p.Key.ID() || i.Volume != p.Volume || i.Receipt != p.Receipt {
+	if i.Name() != "home-1" || i.Self.Node != p.Key.ID() || i.Volume != p.Volume {
 		t.Errorf("%s, %+v", i.Name(), i.Self)
 	}
 	if i.Membership.Serial != 5 || i.Revocations.Serial != 6 || !i.Revoked.HasNode(pki.NodeID{7}) {
@@ -125,13 +125,13 @@ func TestCheck(t *testing.T) {
 func TestBundle(t *testing.T) {
 	ca := first(t)
 	p := parts(t, ca)
-	p.Receipt = Receipt{}
+	p.Name = ""
 	want := build(t, p)
 	text, err := bundle(t, want).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := join.Decode(text)
+	b, err := joinbundle.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,18 +144,18 @@ func TestBundle(t *testing.T) {
 		t.Error("wiping the bundle wiped the identity")
 	}
 	other := newCA(t, keystest.Second(t))
-	for title, change := range map[string]func(*join.Bundle){
-		"another key":            func(b *join.Bundle) { b.NodeKey[0]++ },
-		"no mesh key":            func(b *join.Bundle) { b.WireGuardKey = join.Key{} },
-		"another CA":             func(b *join.Bundle) { b.CACertificate = other.Authority().Certificate().Raw },
-		"no certificate":         func(b *join.Bundle) { b.NodeCertificate = nil },
-		"no membership list":     func(b *join.Bundle) { b.Membership = nil },
-		"no revocation list":     func(b *join.Bundle) { b.Revocations = nil },
-		"another's revocations":  func(b *join.Bundle) { b.Revocations = revoked(t, other, 6, revocation.List{}) },
-		"membership cut short":   func(b *join.Bundle) { b.Membership = b.Membership[1:] },
-		"certificate cut short":  func(b *join.Bundle) { b.NodeCertificate = b.NodeCertificate[1:] },
-		"something for a list":   func(b *join.Bundle) { b.Membership = []byte("the membership list") },
-		"one list for the other": func(b *join.Bundle) { b.Membership = b.Revocations },
+	for title, change := range map[string]func(*joinbundle.Bundle){
+		"another key":            func(b *joinbundle.Bundle) { b.NodeKey[0]++ },
+		"no mesh key":            func(b *joinbundle.Bundle) { b.WireGuardKey = joinbundle.Key{} },
+		"another CA":             func(b *joinbundle.Bundle) { b.CACertificate = other.Authority().Certificate().Raw },
+		"no certificate":         func(b *joinbundle.Bundle) { b.NodeCertificate = nil },
+		"no membership list":     func(b *joinbundle.Bundle) { b.Membership = nil },
+		"no revocation list":     func(b *joinbundle.Bundle) { b.Revocations = nil },
+		"another's revocations":  func(b *joinbundle.Bundle) { b.Revocations = revoked(t, other, 6, revocation.List{}) },
+		"membership cut short":   func(b *joinbundle.Bundle) { b.Membership = b.Membership[1:] },
+		"certificate cut short":  func(b *joinbundle.Bundle) { b.NodeCertificate = b.NodeCertificate[1:] },
+		"something for a list":   func(b *joinbundle.Bundle) { b.Membership = []byte("the membership list") },
+		"one list for the other": func(b *joinbundle.Bundle) { b.Membership = b.Revocations },
 	} {
 		b := bundle(t, want)
 		change(b)
@@ -309,13 +309,6 @@ func TestMarshal(t *testing.T) {
 	text, err := json.Marshal(map[string]any{"i": i, "k": i.Key()})
 	if want := `{"i":"` + i.String() + `","k":"` + placeholder + `"}`; err != nil || string(text) != want {
 		t.Errorf("%s, %v", text, err)
-	}
-	var r Receipt
-	if err := r.UnmarshalText([]byte(i.Receipt.String())); err != nil || r != i.Receipt {
-		t.Errorf("%s, %v", r, err)
-	}
-	if err := r.UnmarshalText([]byte(strings.ToUpper(i.Receipt.String()))); err == nil {
-		t.Error("upper case is read")
 	}
 }
 

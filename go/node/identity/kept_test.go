@@ -78,7 +78,7 @@ func TestReplaceLists(t *testing.T) {
 		t.Errorf("a list of another form: %v", err)
 	}
 	now, _ := kept.Current()
-	if now.Name() != "" || now.Membership.Serial != 8 || now.Revocations.Serial != 8 {
+	if now.Name() != "home-1" || now.Membership.Serial != 8 || now.Revocations.Serial != 8 {
 		t.Errorf("%q, %+v, %+v", now.Name(), now.Membership, now.Revocations)
 	}
 	if err := now.Check(issued()); !errors.Is(err, revocation.ErrRevoked) {

@@ -3,14 +3,11 @@ package identity
 import (
 	"crypto"
 	"crypto/ed25519"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 
 	"powercloud.unidatum.com/go/pki"
-	"powercloud.unidatum.com/go/pki/canonical"
 )
 
 // Key is a node's Ed25519 private key. A node that has no identity makes one when it
@@ -100,25 +97,3 @@ func (k Key) Format(s fmt.State, _ rune) {
 
 // MarshalText returns a placeholder, for logs that are written as JSON.
 func (k Key) MarshalText() ([]byte, error) { return []byte(placeholder), nil }
-
-// Receipt tells the request by which a node was enrolled from others: when its answer
-// was lost, the same request may be made again. It is the request's SHA-256; the zero
-// value is none.
-type Receipt [sha256.Size]byte
-
-// ReceiptOf returns the receipt of a request.
-func ReceiptOf(request []byte) Receipt { return sha256.Sum256(request) }
-
-// IsZero reports whether it is none.
-func (r Receipt) IsZero() bool { return r == Receipt{} }
-
-// String returns the receipt as 64 lower-case hexadecimal digits.
-func (r Receipt) String() string { return hex.EncodeToString(r[:]) }
-
-// MarshalText returns what String does.
-func (r Receipt) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads what MarshalText writes and nothing else.
-func (r *Receipt) UnmarshalText(text []byte) error {
-	return canonical.DecodeHex(r[:], text, "receipt")
-}

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/cluster/membership"
 	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/keys/keystest"
-	"powercloud.unidatum.com/go/node/join"
 	"powercloud.unidatum.com/go/pki"
 	"powercloud.unidatum.com/go/pki/document"
 )
@@ -86,7 +86,7 @@ func parts(t testing.TB, ca *pki.CA) Parts {
 	}
 	return Parts{
 		Key: k, Certificate: certificate(t, ca, k, issued()).Raw, Authority: ca.Authority().Certificate().Raw,
-		MeshKey: mesh, Volume: volumeid.ID{4}, Receipt: ReceiptOf([]byte("the request")),
+		MeshKey: mesh, Volume: volumeid.ID{4}, Name: "home-1",
 		Membership:  members(t, ca, 5, "home-1", k.ID()),
 		Revocations: revoked(t, ca, 6, revocation.List{Nodes: []pki.NodeID{{7}}}),
 	}
@@ -139,12 +139,12 @@ func same(t testing.TB, a, b *Identity) bool {
 }
 
 // bundle returns the join bundle with an identity.
-func bundle(t testing.TB, i *Identity) *join.Bundle {
+func bundle(t testing.TB, i *Identity) *joinbundle.Bundle {
 	t.Helper()
-	b := &join.Bundle{
-		NodeKey: join.Key(i.secrets.key.private[:ed25519.SeedSize]), NodeCertificate: i.Certificate.Raw,
-		CACertificate: i.Authority.Certificate().Raw, WireGuardKey: join.Key(i.secrets.mesh),
-		VolumeID: i.Volume, VolumeKey: join.Key{1},
+	b := &joinbundle.Bundle{
+		NodeKey: joinbundle.Key(i.secrets.key.private[:ed25519.SeedSize]), NodeCertificate: i.Certificate.Raw,
+		CACertificate: i.Authority.Certificate().Raw, WireGuardKey: joinbundle.Key(i.secrets.mesh),
+		VolumeID: i.Volume, VolumeKey: joinbundle.Key{1},
 	}
 	if i.Membership != nil {
 		b.Membership = i.Membership.Signed()

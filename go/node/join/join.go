@@ -18,6 +18,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/sys/fwcfg"
 	"powercloud.unidatum.com/go/sys/metadata"
 	"powercloud.unidatum.com/go/sys/smbios"
@@ -32,10 +33,10 @@ var ErrNone = errors.New("no join bundle; waiting for console enrollment")
 // membership and revocation lists that this CA has signed, of which the first names
 // the node and the second doesn't revoke it. Its error goes into the log: there is
 // nothing secret in it.
-type Check func(*Bundle) error
+type Check func(*joinbundle.Bundle) error
 
 // Sources are where a bundle can be. What they return may be secret; Find clears it.
-// None of them returns more than MaxSize+1 bytes: what is longer is no bundle.
+// None of them returns more than joinbundle.MaxSize+1 bytes: what is longer is no bundle.
 // [Machine] has those of a machine.
 type Sources struct {
 	// Firmware returns the file that QEMU hands over; the error is fwcfg.ErrNone where
@@ -62,7 +63,7 @@ type finder struct {
 // that the firmware names, if it names one: a machine anywhere else never waits. It
 // returns the bundle if it is intact and passes the check, and the caller wipes it.
 // The error is ErrNone otherwise, or ctx's.
-func Find(ctx context.Context, sources Sources, check Check, log *slog.Logger) (*Bundle, error) {
+func Find(ctx context.Context, sources Sources, check Check, log *slog.Logger) (*joinbundle.Bundle, error) {
 	f := finder{sources, check, log}
 	text, err := sources.Firmware()
 	switch {
@@ -84,7 +85,7 @@ func Find(ctx context.Context, sources Sources, check Check, log *slog.Logger) (
 }
 
 // inCloud looks for a bundle in a cloud's user data.
-func (f finder) inCloud(ctx context.Context, cloud smbios.Cloud) (*Bundle, error) {
+func (f finder) inCloud(ctx context.Context, cloud smbios.Cloud) (*joinbundle.Bundle, error) {
 	if err := f.sources.Connected(ctx); err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (f finder) inCloud(ctx context.Context, cloud smbios.Cloud) (*Bundle, error
 }
 
 // found returns a bundle, or that there is none.
-func found(b *Bundle) (*Bundle, error) {
+func found(b *joinbundle.Bundle) (*joinbundle.Bundle, error) {
 	if b == nil {
 		return nil, ErrNone
 	}
@@ -114,13 +115,13 @@ func found(b *Bundle) (*Bundle, error) {
 
 // judge reads a text from a source, and clears it. The second result tells whether it
 // is meant to be a bundle: if so and it isn't a good one, the node looks no further.
-func (f finder) judge(text []byte, source string) (b *Bundle, ours bool) {
+func (f finder) judge(text []byte, source string) (b *joinbundle.Bundle, ours bool) {
 	defer clear(text)
-	if !looksLikeBundle(text) {
+	if !joinbundle.LooksLike(text) {
 		f.log.Info("this isn't a join bundle, and is ignored", "source", source, "bytes", len(text))
 		return nil, false
 	}
-	b, err := Decode(text)
+	b, err := joinbundle.Decode(text)
 	if err == nil {
 		if err = f.check(b); err != nil {
 			b.Wipe()

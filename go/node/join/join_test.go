@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/node/network"
 	"powercloud.unidatum.com/go/sys/fwcfg"
 	"powercloud.unidatum.com/go/sys/smbios"
@@ -39,7 +40,7 @@ func lines() (*slog.Logger, func() string) {
 }
 
 // right is a check that example passes.
-func right(b *Bundle) error {
+func right(b *joinbundle.Bundle) error {
 	if string(b.CACertificate) != "the CA's certificate" {
 		return errors.New("it is of another cluster")
 	}
@@ -47,7 +48,7 @@ func right(b *Bundle) error {
 }
 
 // foreign returns a bundle that doesn't pass it.
-func foreign() *Bundle {
+func foreign() *joinbundle.Bundle {
 	b := example()
 	b.CACertificate = []byte("another CA's certificate")
 	return b
@@ -98,7 +99,7 @@ func TestFind(t *testing.T) {
 		"user data is a script":     {firmware: none, cloud: smbios.Azure, userData: source{text: script}, log: strings.Replace(notOurs, "QEMU's fw_cfg", "user data of Azure", 1)},
 		"user data is another's":    {firmware: none, cloud: smbios.Azure, userData: source{text: bad}, log: badAzure + `"it is of another cluster"` + "\n"},
 		"user data can't be read":   {firmware: none, cloud: smbios.Azure, userData: source{err: wire}, log: unread},
-		"user data is cut short":    {firmware: none, cloud: smbios.Azure, userData: source{text: firstLine}, log: badAzure + `"invalid join bundle: there is nothing after its first line"` + "\n"},
+		"user data is cut short":    {firmware: none, cloud: smbios.Azure, userData: source{text: "#powercloud-join v1"}, log: badAzure + `"invalid join bundle: there is nothing after its first line"` + "\n"},
 		"SMBIOS can't be read":      {firmware: none, cloud: smbios.None, smbios: wire, log: badSMBIOS},
 		"SMBIOS can be read partly": {firmware: none, cloud: smbios.Azure, smbios: wire, userData: source{text: good}, found: true, log: badSMBIOS + inAzure},
 	} {
@@ -142,16 +143,16 @@ func TestFind(t *testing.T) {
 }
 
 func TestRefusedBundlesAreWiped(t *testing.T) {
-	var seen *Bundle
+	var seen *joinbundle.Bundle
 	log, _ := lines()
 	_, err := Find(t.Context(), Sources{
 		Firmware: func() ([]byte, error) { return encode(t, example()), nil },
 		Cloud:    func() (smbios.Cloud, error) { return smbios.None, nil },
-	}, func(b *Bundle) error {
+	}, func(b *joinbundle.Bundle) error {
 		seen = b
 		return errors.New("no")
 	}, log)
-	if !errors.Is(err, ErrNone) || seen == nil || seen.NodeKey != (Key{}) || seen.WireGuardKey != (Key{}) || seen.VolumeKey != (Key{}) {
+	if !errors.Is(err, ErrNone) || seen == nil || seen.NodeKey != (joinbundle.Key{}) || seen.WireGuardKey != (joinbundle.Key{}) || seen.VolumeKey != (joinbundle.Key{}) {
 		t.Errorf("%v; a key is left", err)
 	}
 }
@@ -233,10 +234,10 @@ func TestMachineInEachCloudAtItsAddress(t *testing.T) {
 
 func TestMachineWithTheLargestBundle(t *testing.T) {
 	b := example()
-	b.Membership = count(1, make([]byte, MaxMembership))
-	b.Revocations = count(1, make([]byte, MaxRevocations))
+	b.Membership = bytes.Repeat([]byte{1}, joinbundle.MaxMembership)
+	b.Revocations = bytes.Repeat([]byte{1}, joinbundle.MaxRevocations)
 	text := encode(t, b)
-	longer := append(bytes.TrimSuffix(text, []byte("\n")), bytes.Repeat([]byte("A"), MaxSize)...)
+	longer := append(bytes.TrimSuffix(text, []byte("\n")), bytes.Repeat([]byte("A"), joinbundle.MaxSize)...)
 	for name := range standIns(nil) {
 		log, logged := lines()
 		m := Machine{Sysfs: firmware(t, name, ""), Network: online, Log: log, After: never(t), Dial: metadata.Start(t, standIns(text)[name]).Dial}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/node/network"
 	"powercloud.unidatum.com/go/sys/fwcfg"
 	"powercloud.unidatum.com/go/sys/metadata"
@@ -44,7 +45,7 @@ func (m Machine) Sources() Sources {
 	}
 	return Sources{
 		// One byte more than a bundle has shows that it has too many.
-		Firmware: func() ([]byte, error) { return fwcfg.Read(m.Sysfs, firmwareFile, MaxSize+1) },
+		Firmware: func() ([]byte, error) { return fwcfg.Read(m.Sysfs, firmwareFile, joinbundle.MaxSize+1) },
 		Cloud: func() (smbios.Cloud, error) {
 			strings, err := smbios.Read(m.Sysfs)
 			return strings.Cloud(), err
@@ -86,6 +87,6 @@ func (m Machine) userData(ctx context.Context, cloud smbios.Cloud) ([]byte, erro
 	default:
 		return nil, fmt.Errorf("no metadata service is known of the cloud %q", string(cloud))
 	}
-	reader := metadata.Reader{Limit: MaxSize + 1, Log: m.Log, Dial: m.Dial, After: m.After}
+	reader := metadata.Reader{Limit: joinbundle.MaxSize + 1, Log: m.Log, Dial: m.Dial, After: m.After}
 	return reader.UserData(ctx, service)
 }

@@ -1,4 +1,4 @@
-package join
+package joinbundle
 
 import (
 	"bytes"
@@ -254,12 +254,12 @@ func TestTexts(t *testing.T) {
 	} {
 		refused(t, name, []byte(c.text), c.why)
 		// All but what doesn't begin with the marker are meant to be bundles.
-		if want := c.text != ""; looksLikeBundle([]byte(c.text)) != want {
+		if want := c.text != ""; LooksLike([]byte(c.text)) != want {
 			t.Errorf("%s: is it meant to be a bundle? want %v", name, want)
 		}
 	}
 	for _, other := range []string{"#!/bin/sh\n", "#cloud-config\n", "powercloud-join v1", "Content-Type: multipart/mixed\n\n" + text, "\x1f\x8b\x08"} {
-		if looksLikeBundle([]byte(other)) {
+		if LooksLike([]byte(other)) {
 			t.Errorf("%q is taken for a bundle", other)
 		}
 	}

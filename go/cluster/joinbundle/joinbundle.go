@@ -1,4 +1,10 @@
-package join
+// Package joinbundle has the join bundle: a new node's whole identity, which pcctl
+// issues ahead of time, and with which the node joins its cluster with nobody at its
+// console.
+//
+// A bundle has the node's private keys, what the cluster's CA has signed for it, and
+// the key of its state volume. It is a text that docs/formats.md describes.
+package joinbundle
 
 import (
 	"bytes"
@@ -53,7 +59,7 @@ func (k Key) Format(s fmt.State, _ rune) {
 // written, would otherwise spell the key out.
 func (k Key) MarshalText() ([]byte, error) { return []byte(placeholder), nil }
 
-const placeholder = "join.Key(secret)"
+const placeholder = "joinbundle.Key(secret)"
 
 // Bundle is a node's whole identity. What is made by the cluster's CA is opaque here;
 // a [Check] looks into it. Pass it by pointer: a copy isn't wiped with the original.
@@ -167,10 +173,10 @@ func (b *Bundle) Encode() ([]byte, error) {
 	return append(base64.StdEncoding.AppendEncode(out, content), '\n'), nil
 }
 
-// looksLikeBundle tells whether a text is meant to be a bundle: it begins with the
+// LooksLike tells whether a text is meant to be a bundle: it begins with the
 // marker, perhaps after white space or a byte order mark that an editor has put
 // there. A bundle that was damaged is then not taken for something else.
-func looksLikeBundle(text []byte) bool {
+func LooksLike(text []byte) bool {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	return bytes.HasPrefix(bytes.TrimSpace(text), []byte(marker))
 }
