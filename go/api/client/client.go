@@ -1,0 +1,254 @@
+// Package client asks nodes through their API. It knows a node by its certificate, or
+// by the code on its console while the node has none.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/pki"
+)
+
+var (
+	// ErrRefused says that the node didn't accept the certificate.
+	ErrRefused = errors.New("the node refused the certificate")
+	// ErrNodeExpired says that the node's own certificate has expired.
+	ErrNodeExpired = errors.New("certificate has expired")
+	// ErrNode says that the node isn't the one that was asked for.
+	ErrNode = errors.New("it is another node")
+	// ErrNotMember says that what answered is no node of this cluster.
+	ErrNotMember = errors.New("it isn't a node of this cluster")
+)
+
+// Client asks one node.
+type Client struct {
+	address address.Address
+	http    *http.Client
+	proof   func(*tls.ConnectionState, *http.Request, []byte) error
+	state   *tls.ConnectionState
+}
+
+// Peer is a node that is known by its certificate.
+type Peer struct {
+	// Address is where its API is reached.
+	Address address.Address
+	// Authority is the cluster's.
+	Authority *pki.Authority
+	// ID is the node's.
+	ID pki.NodeID
+	// Expired lets the node's certificate have expired, for its renewal.
+	Expired bool
+}
+
+// dialTimeout is how long a connection may take.
+const dialTimeout = 10 * time.Second
+
+// New returns a client for a member of a cluster. certificate is the caller's own, and
+// now the clock. Close it after use.
+func New(peer Peer, certificate *tls.Certificate, now func() time.Time) *Client {
+	config := &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{*certificate},
+		ServerName:   pki.ServerName(peer.Authority.Cluster(), peer.ID),
+		NextProtos:   []string{"http/1.1"},
+		// The certificates aren't those of the web; VerifyConnection does it.
+		InsecureSkipVerify: true,
+		VerifyConnection:   func(state tls.ConnectionState) error { return peer.verify(&state, now()) },
+	}
+	return &Client{address: peer.Address, http: &http.Client{Transport: transport(func(ctx context.Context) (*tls.Conn, error) {
+		return dial(ctx, peer.Address, config)
+	}), CheckRedirect: noRedirect}}
+}
+
+// verify checks that a connection's other end is the node.
+func (p Peer) verify(state *tls.ConnectionState, now time.Time) error {
+	if len(state.PeerCertificates) != 1 {
+		return ErrNotMember
+	}
+	found, err := p.Authority.Verify(state.PeerCertificates[0], now)
+	if errors.Is(err, pki.ErrExpired) {
+		if !p.Expired {
+			return ErrNodeExpired
+		}
+		found, err = p.Authority.IdentifyNode(state.PeerCertificates[0])
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNotMember, err)
+	case found.Role != pki.RoleNode || found.Node != p.ID:
+		return fmt.Errorf("%w: it is %s and not node %s", ErrNode, found, p.ID)
+	}
+	return nil
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// transport returns one whose connections are made by a function, and that takes
+// little memory for what the other end sends.
+func transport(connect func(context.Context) (*tls.Conn, error)) *http.Transport {
+	return &http.Transport{
+		DialTLSContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx) },
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 16 << 10,
+		MaxIdleConns:           1,
+		IdleConnTimeout:        30 * time.Second,
+		ResponseHeaderTimeout:  0,
+	}
+}
+
+// dial connects to a node.
+func dial(ctx context.Context, to address.Address, config *tls.Config) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: config}).DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*tls.Conn), nil
+}
+
+// Close ends the client's connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Do asks a node and returns its answer. If the node says that it failed, the error is
+// or wraps a [message.Error].
+func Do[Request, Answer any](ctx context.Context, c *Client, call route.Call[Request, Answer], request *Request) (*Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, call.Timeout+dialTimeout)
+	defer cancel()
+	body, err := encode(call.Route, request)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(body)
+	response, err := c.send(ctx, call.Route, body)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := readAll(response.Body, call.MaxAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("read the node's answer: %w", plain(err))
+	}
+	answer := new(Answer)
+	if err := message.Decode(text, answer, false); err != nil {
+		return nil, fmt.Errorf("the node's answer can't be read: %w", err)
+	}
+	return answer, nil
+}
+
+// Read asks a node for text that comes bit by bit, until the caller closes it or ctx is
+// done.
+func Read[Request any](ctx context.Context, c *Client, call route.Stream[Request], request *Request) (io.ReadCloser, error) {
+	body, err := encode(call.Route, request)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.send(ctx, call.Route, body)
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+func encode(r route.Route, request any) ([]byte, error) {
+	if r.MaxRequest == 0 {
+		return nil, nil
+	}
+	body, err := json.Marshal(request)
+	if err == nil && int64(len(body)) > r.MaxRequest {
+		err = fmt.Errorf("the request %q has %d bytes and may have %d", r.Name, len(body), r.MaxRequest)
+	}
+	return body, err
+}
+
+// send sends a request, and returns the response to one that succeeded.
+func (c *Client) send(ctx context.Context, r route.Route, body []byte) (*http.Response, error) {
+	where := url.URL{Scheme: "https", Host: c.address.String(), Path: r.Path}
+	request, err := http.NewRequestWithContext(ctx, r.Method, where.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", "pcctl")
+	if r.MaxRequest > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.proof != nil {
+		if err := c.proof(c.state, request, body); err != nil {
+			return nil, err
+		}
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, plain(err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, failure(response)
+}
+
+// failure returns the error that a node answered with.
+func failure(response *http.Response) error {
+	const most = 4 << 10
+	text, err := readAll(response.Body, most)
+	said := new(message.Error)
+	if err != nil || message.Decode(text, said, false) != nil || said.Text == "" {
+		return fmt.Errorf("the node answered with HTTP status %d", response.StatusCode)
+	}
+	said.Text = strings.Join(strings.FieldsFunc(said.Text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
+	return said
+}
+
+// readAll reads what has at most so many bytes.
+func readAll(r io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
+	}
+	return text, err
+}
+
+// certificateAlerts are what TLS 1.3 says of a certificate that isn't accepted (RFC
+// 8446, section 6).
+const (
+	alertBadCertificate      = 42
+	alertUnsupported         = 43
+	alertCertificateRevoked  = 44
+	alertCertificateExpired  = 45
+	alertCertificateUnknown  = 46
+	alertUnknownCA           = 48
+	alertAccessDenied        = 49
+	alertCertificateRequired = 116
+)
+
+// plain returns an error without what Go's HTTP client puts around it, and ErrRefused
+// for what TLS says when a certificate isn't accepted.
+func plain(err error) error {
+	var around *url.Error
+	if errors.As(err, &around) {
+		err = around.Err
+	}
+	var alert tls.AlertError
+	if errors.As(err, &alert) {
+		switch uint8(alert) {
+		case alertBadCertificate, alertUnsupported, alertCertificateRevoked, alertCertificateExpired, alertCertificateUnknown,
+			alertUnknownCA, alertAccessDenied, alertCertificateRequired:
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	}
+	return err
+}
