@@ -1,6 +1,6 @@
 """What is in a node's root filesystem, and nothing else is."""
 
-load(":rootfs.bzl", "device", "directory", "program")
+load(":rootfs.bzl", "device", "directory", "file", "program")
 
 # The root is in memory. Programs are static, so there are no libraries; there is
 # no shell and nothing to log in with. pcinit mounts what is mounted.
@@ -22,4 +22,9 @@ FILES = [
     program("/init", "//go/cmd/pcinit"),
     directory("/sbin"),
     program("/sbin/pcd", "//go/cmd/pcd"),
+    # The file system that state volumes begin with.
+    directory("/usr"),
+    directory("/usr/lib"),
+    directory("/usr/lib/powercloud"),
+    file("/usr/lib/powercloud/state.ext4.zst", "//rootfs:state"),
 ]

@@ -12,6 +12,8 @@ import (
 	"github.com/diskfs/go-diskfs/backend/file"
 	"github.com/diskfs/go-diskfs/partition/gpt"
 	"github.com/google/uuid"
+
+	"powercloud.unidatum.com/go/node/volume/header"
 )
 
 const (
@@ -32,9 +34,6 @@ const (
 	// the disk is.
 	StateSize = Size - StateOffset - 1*mebibyte
 )
-
-// StateType is the type of the state partition, by which nodes find it.
-const StateType = "C79A858A-2459-4D7F-B235-89112A276786"
 
 // The partitions' names.
 const (
@@ -105,7 +104,7 @@ func write(image *os.File, architecture string, system []byte) error {
 func partitions(digest [sha256.Size]byte) *gpt.Table {
 	guid := func(purpose string) string {
 		// A GUID of version 8 is one of the maker's own kind (RFC 9562).
-		return uuid.NewHash(sha256.New(), uuid.MustParse(StateType), append([]byte(purpose+"\x00"), digest[:]...), 8).String()
+		return uuid.NewHash(sha256.New(), uuid.MustParse(header.PartitionType), append([]byte(purpose+"\x00"), digest[:]...), 8).String()
 	}
 	return &gpt.Table{
 		LogicalSectorSize:  SectorSize,
@@ -114,7 +113,7 @@ func partitions(digest [sha256.Size]byte) *gpt.Table {
 		GUID:               guid("disk"),
 		Partitions: []*gpt.Partition{
 			partition(1, gpt.EFISystemPartition, SystemName, guid("system"), SystemOffset, SystemSize),
-			partition(2, StateType, StateName, guid("state"), StateOffset, StateSize),
+			partition(2, header.PartitionType, StateName, guid("state"), StateOffset, StateSize),
 		},
 	}
 }

@@ -23,6 +23,9 @@ type Options struct {
 	Template io.Reader
 	// Random is a cryptographically secure source.
 	Random io.Reader
+	// Populate puts onto the volume what must be there from its beginning, and mounts it
+	// for that; nil for nothing. If it fails it has unmounted the volume again.
+	Populate func(context.Context, *Volume) error
 
 	// step is called after each step that lasts. Tests cut the power there.
 	step func(name string) error
@@ -72,6 +75,14 @@ func (o Options) format(ctx context.Context) (_ *Volume, err error) {
 	}
 	if err := v.done("file system"); err != nil {
 		return nil, err
+	}
+	if o.Populate != nil {
+		if err := o.Populate(ctx, v); err != nil {
+			return nil, err
+		}
+		if err := v.done("content"); err != nil {
+			return nil, err
+		}
 	}
 	if err := writeHeader(o.Partition, h); err != nil {
 		return nil, err

@@ -8,6 +8,9 @@ import (
 	"slices"
 )
 
+// PartitionType is the GPT type of a state partition, by which nodes know it.
+const PartitionType = "C79A858A-2459-4D7F-B235-89112A276786"
+
 // Where the header is on a state partition, in bytes.
 const (
 	// Area is the size of what the header has for itself. The sectors of the volume
