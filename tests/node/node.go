@@ -20,11 +20,11 @@ func Machine(architecture machine.Architecture, image string) machine.Config {
 	}
 }
 
-// ExpectBanner waits until a node that has just been started says that it is blank, and
+// ExpectBanner waits until a node that has just been started says that it waits to be enrolled, and
 // has an address of QEMU's own network.
 func ExpectBanner(ctx context.Context, m *machine.Machine) {
 	m.Expect(ctx, `Kernel is locked down from Kernel configuration`)
 	m.Expect(ctx, `pcinit begins`)
 	m.Expect(ctx, `(?m)^addresses: 10\.0\.2\.15\b`)
-	m.Expect(ctx, `This node is blank`)
+	m.Expect(ctx, `is waiting to be enrolled`)
 }

@@ -131,7 +131,7 @@ func TestPcdKilled(t *testing.T) {
 		tell(t, m, "signal pcd %d", unix.SIGKILL)
 		m.Expect(ctx, `pcd was killed by .* will be started again`)
 		m.Expect(ctx, `pcd is ready`)
-		m.Expect(ctx, `This node is blank`)
+		m.Expect(ctx, `is waiting to be enrolled`)
 	}
 	if words := tell(t, m, "read /proc/1/comm"); words != `"init\n"` {
 		t.Errorf("PID 1 is %s", words)
@@ -146,7 +146,7 @@ func TestPcdFrozen(t *testing.T) {
 	m.Expect(ctx, `pcd is frozen and will be killed`)
 	m.Expect(ctx, `will be started again`)
 	m.Expect(ctx, `pcd is ready`)
-	m.Expect(ctx, `This node is blank`)
+	m.Expect(ctx, `is waiting to be enrolled`)
 }
 
 // TestPcinitCrashes has PID 1's runtime crash: the kernel panics and the machine
@@ -161,7 +161,7 @@ func TestPcinitCrashes(t *testing.T) {
 	m.Expect(ctx, `Kernel panic - not syncing: Attempted to kill init!`)
 	m.WaitReset(ctx)
 	m.Expect(ctx, `an earlier boot ended badly`)
-	m.Expect(ctx, `This node is blank`)
+	m.Expect(ctx, `is waiting to be enrolled`)
 	// The store has the log's end. Stacks of all goroutines are longer than that.
 	words := tell(t, m, "read /run/powercloud/panics.json")
 	for _, want := range []string{"main.main()", "Kernel panic - not syncing: Attempted to kill init!"} {

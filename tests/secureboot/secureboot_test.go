@@ -97,7 +97,7 @@ func TestSecureBoot(t *testing.T) {
 			config.Cards = nil
 			m := machine.Start(ctx, t, config)
 			if test.starts {
-				m.Expect(ctx, `This node is blank`)
+				m.Expect(ctx, `is waiting to be enrolled`)
 				return
 			}
 			m.Expect(ctx, `BdsDxe: failed to load Boot.*: Access Denied`)

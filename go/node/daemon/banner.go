@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"powercloud.unidatum.com/go/node/lifecycle"
 	"powercloud.unidatum.com/go/node/network"
 )
 
@@ -16,22 +17,44 @@ import (
 // shown: at the start one comes after the other.
 const settle = 3 * time.Second
 
-// showBanner shows the console's message, and again when the addresses have
+// console shows people what there is to know of the node, and again when that has
 // changed.
-func showBanner(ctx context.Context, c Config, state func() (network.State, <-chan struct{})) error {
-	var shown []netip.Addr
-	for first := true; ; {
-		current, changed := state()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-			continue
-		case <-time.After(settle):
+type console struct {
+	to      io.Writer
+	version string
+	// network is nil where it is somebody else's.
+	network func() (network.State, <-chan struct{})
+	notice  func() (lifecycle.Notice, <-chan struct{})
+
+	shown     lifecycle.Notice
+	addresses []netip.Addr
+}
+
+// run shows it until ctx is done.
+func (c *console) run(ctx context.Context) error {
+	for {
+		notice, changed := c.notice()
+		current, moved := network.State{}, (<-chan struct{})(nil)
+		if c.network != nil {
+			current, moved = c.network()
 		}
-		if addresses := current.Addresses(); first || !slices.Equal(addresses, shown) {
-			shown, first = addresses, false
-			if _, err := io.WriteString(c.Console, banner(c.Version, addresses)); err != nil {
+		addresses := current.Addresses()
+		wait := time.Duration(0)
+		if !slices.Equal(addresses, c.addresses) {
+			wait = settle
+		}
+		if notice.Text != "" && (notice != c.shown || wait > 0) {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-changed:
+				continue
+			case <-moved:
+				continue
+			case <-time.After(wait):
+			}
+			c.shown, c.addresses = notice, addresses
+			if _, err := io.WriteString(c.to, c.banner()); err != nil {
 				return fmt.Errorf("write to the console: %w", err)
 			}
 		}
@@ -39,21 +62,25 @@ func showBanner(ctx context.Context, c Config, state func() (network.State, <-ch
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
+		case <-moved:
 		}
 	}
 }
 
-// banner is what people read on a console: which software this is, where the
-// machine can be reached, and what it waits for. Until nodes can be enrolled it
-// is the same for all.
-func banner(version string, addresses []netip.Addr) string {
+// banner is what people read on a console: which software this is, where the machine
+// can be reached, and what it waits for. Where the network is somebody else's, only
+// the last.
+func (c *console) banner() string {
+	if c.network == nil {
+		return c.shown.Text
+	}
 	where := "no address yet"
-	if len(addresses) > 0 {
-		texts := make([]string, 0, len(addresses))
-		for _, a := range addresses {
+	if len(c.addresses) > 0 {
+		texts := make([]string, 0, len(c.addresses))
+		for _, a := range c.addresses {
 			texts = append(texts, a.String())
 		}
 		where = strings.Join(texts, ", ")
 	}
-	return fmt.Sprintf("\nPowerCloud %s\naddresses: %s\nThis node is blank: it belongs to no cluster and serves nothing yet.\n\n", version, where)
+	return fmt.Sprintf("\nPowerCloud %s\naddresses: %s\n%s\n", c.version, where, c.shown.Text)
 }

@@ -1,25 +1,29 @@
 // Package daemon is pcd, a node's daemon: it puts the node's parts together as
 // one tree of components and runs it.
-//
-// So far these are the network, the clock, the console's message and the
-// connection with PID 1. It serves nothing yet.
 package daemon
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/server"
 	"powercloud.unidatum.com/go/node/clock"
+	"powercloud.unidatum.com/go/node/lifecycle"
+	"powercloud.unidatum.com/go/node/logs"
 	"powercloud.unidatum.com/go/node/network"
 	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/go/node/supervisor"
 )
 
-// Config is what a daemon works with.
+// Config is what a daemon works with. Outside of PowerCloud OS, where Notify, Network
+// and Clock are somebody else's, they are nil.
 type Config struct {
 	// Version is the release's name, or "dev".
 	Version string
@@ -27,33 +31,44 @@ type Config struct {
 	Console io.Writer
 	// Log takes everything else.
 	Log *slog.Logger
-	// Notify is the connection with PID 1; nil where there is none, as outside of
-	// PowerCloud OS.
+	// Notify is the connection with PID 1.
 	Notify *notify.Conn
 	// Network and Clock are the parts' own. The clock's servers come from the
 	// network.
-	Network network.Config
-	Clock   clock.Config
+	Network *network.Config
+	Clock   *clock.Config
+	// Listen is where the API listens, as [net.Listen] takes it for TCP.
+	Listen string
+	// State is the folder of the node's state; "" for the disk that is found.
+	State string
+	// Lines are pcd's own lines for the node's log; nil on a node, where the kernel's log
+	// has them.
+	Lines *logs.Lines
+	// RunFolder is where PID 1 leaves things for pcd, in memory.
+	RunFolder string
 }
 
-// Run runs the daemon until ctx is done or PID 1 asks it to stop. Neither is an
-// error.
+// Run runs the daemon until ctx is done, PID 1 asks it to stop, or an admin does.
+// None of that is an error.
 func Run(ctx context.Context, c Config) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c.Log.Info("pcd begins", "version", c.Version)
-	net := network.New(c.Network)
-	c.Clock.Servers = func() ([]string, <-chan struct{}) {
-		state, changed := net.State()
-		return clock.Names(state.NTP), changed
+	parts, state := c.surroundings()
+	life := lifecycle.New(c.life(stop, state))
+	run := life.Run
+	if state == nil {
+		// There is nobody to mend what it fails by but whoever started it.
+		run = func(ctx context.Context) error {
+			if err := life.Run(ctx); err != nil && ctx.Err() == nil {
+				stop(&failure{err})
+			}
+			return supervisor.ErrDone
+		}
 	}
-	keeper := clock.New(c.Clock)
+	screen := &console{to: c.Console, version: c.Version, network: state, notice: life.Notice}
+	parts = append(parts, supervisor.Component{Name: "node", Run: run}, supervisor.Component{Name: "banner", Run: screen.run})
 	var tree *supervisor.Tree
-	parts := []supervisor.Component{
-		{Name: "network", Run: net.Run},
-		{Name: "clock", Run: keeper.Run},
-		{Name: "banner", Run: func(ctx context.Context) error { return showBanner(ctx, c, net.State) }},
-	}
 	if c.Notify != nil {
 		parts = append(parts,
 			supervisor.Component{Name: "alive", Run: func(ctx context.Context) error {
@@ -65,8 +80,63 @@ func Run(ctx context.Context, c Config) error {
 	if err := tree.Run(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
+	var failed *failure
+	if errors.As(context.Cause(ctx), &failed) {
+		return failed.error
+	}
 	c.Log.Info("pcd ends", "reason", context.Cause(ctx))
 	return nil
+}
+
+// surroundings returns the parts that look after what is around a node, and what is
+// known of the network; nil if that is somebody else's.
+func (c Config) surroundings() ([]supervisor.Component, func() (network.State, <-chan struct{})) {
+	if c.Network == nil {
+		return nil, nil
+	}
+	net := network.New(*c.Network)
+	keeper := *c.Clock
+	keeper.Servers = func() ([]string, <-chan struct{}) {
+		state, changed := net.State()
+		return clock.Names(state.NTP), changed
+	}
+	return []supervisor.Component{{Name: "network", Run: net.Run}, {Name: "clock", Run: clock.New(keeper).Run}}, net.State
+}
+
+// failure is why pcd can't go on.
+type failure struct{ error }
+
+// errPower is why pcd ends when an admin wants it to.
+var errPower = errors.New("an admin asked for it")
+
+// life returns what the node's life works with. stop ends pcd.
+func (c Config) life(stop context.CancelCauseFunc, state func() (network.State, <-chan struct{})) lifecycle.Config {
+	p := &places{config: c}
+	return lifecycle.Config{
+		Version: c.Version,
+		Place:   p.find,
+		Disk:    p.disk,
+		Bundle:  c.bundle(state),
+		Listen: func(ctx context.Context) (net.Listener, error) {
+			return new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+		},
+		Limits: server.DefaultLimits(),
+		Member: c.member,
+		Power: func(action string) error {
+			if c.Notify == nil {
+				stop(fmt.Errorf("%w: %s", errPower, action))
+				return nil
+			}
+			kind := notify.PowerOff
+			if action == message.Reboot {
+				kind = notify.Reboot
+			}
+			return c.Notify.Send(notify.Message{Kind: kind, Text: errPower.Error()})
+		},
+		Random: rand.Reader,
+		Now:    time.Now,
+		Log:    c.Log,
+	}
 }
 
 // sayAlive tells PID 1 that pcd has started, and then that it works. Before each

@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"powercloud.unidatum.com/go/node/clock"
+	"powercloud.unidatum.com/go/node/lifecycle"
+	"powercloud.unidatum.com/go/node/logs"
 	"powercloud.unidatum.com/go/node/network"
 	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/go/sys/link"
@@ -23,13 +26,18 @@ import (
 func TestMain(m *testing.M) { namespace.Main(m) }
 
 func TestBanner(t *testing.T) {
-	want := "\nPowerCloud v2026.12.01\naddresses: 192.0.2.10, 2001:db8::10\n" +
-		"This node is blank: it belongs to no cluster and serves nothing yet.\n\n"
-	got := banner("v2026.12.01", []netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8::10")})
-	if got != want {
+	c := &console{version: "v2026.12.01", shown: lifecycle.Notice{Text: "This node waits.\n"},
+		network:   func() (network.State, <-chan struct{}) { return network.State{}, nil },
+		addresses: []netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8::10")}}
+	if got, want := c.banner(), "\nPowerCloud v2026.12.01\naddresses: 192.0.2.10, 2001:db8::10\nThis node waits.\n\n"; got != want {
 		t.Errorf("%q", got)
 	}
-	if got := banner("dev", nil); !strings.Contains(got, "addresses: no address yet\n") {
+	c.addresses = nil
+	if got := c.banner(); !strings.Contains(got, "addresses: no address yet\n") {
+		t.Errorf("%q", got)
+	}
+	c.network = nil
+	if got := c.banner(); got != "This node waits.\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -67,6 +75,11 @@ func connection(t *testing.T) (pid1, pcd *notify.Conn) {
 	return pid1, pcd
 }
 
+// waits is what the console of a node shows at last that waits to be enrolled.
+var waits = regexp.MustCompile(`\nPowerCloud v2026\.12\.01\naddresses: 192\.0\.2\.100\n` +
+	`PowerCloud node [0-9a-f]{16} is waiting to be enrolled\.\nOn your admin machine run: pcctl node enroll\n` +
+	`enrollment code: ([A-Z2-7]{4}-){7}[A-Z2-7]{4}\n\n$`)
+
 func TestNodeOnANetwork(t *testing.T) {
 	far := namespace.New(t)
 	namespace.Cable(t, "eth0", far, "srv0", "192.0.2.1/24")
@@ -80,11 +93,12 @@ func TestNodeOnANetwork(t *testing.T) {
 	go func() {
 		ended <- Run(context.Background(), Config{
 			Version: "v2026.12.01", Console: console, Log: log, Notify: pcd,
-			Network: network.Config{
+			Listen: "127.0.0.1:0", State: t.TempDir(), Lines: logs.NewLines(),
+			Network: &network.Config{
 				Manage:     func(i link.Interface) bool { return strings.HasPrefix(i.Name, "eth") },
 				ResolvConf: filepath.Join(t.TempDir(), "resolv.conf"), RunFolder: t.TempDir(), SysctlRoot: "/proc/sys", Log: log,
 			},
-			Clock: clock.Config{Clock: still{}, Build: source, Log: log, Query: func(_ context.Context, server string) (clock.Measurement, error) {
+			Clock: &clock.Config{Clock: still{}, Build: source, Log: log, Query: func(_ context.Context, server string) (clock.Measurement, error) {
 				asked <- server
 				return clock.Measurement{}, errors.New("no answer")
 			}},
@@ -102,7 +116,7 @@ func TestNodeOnANetwork(t *testing.T) {
 			t.Errorf("PID 1 heard %+v, %v", m, err)
 		}
 	}
-	if got := console.String(); !strings.HasSuffix(got, banner("v2026.12.01", []netip.Addr{netip.MustParseAddr("192.0.2.100")})) {
+	if got := console.String(); !waits.MatchString(got) {
 		t.Errorf("the console has %q", got)
 	}
 	if err := pid1.Send(notify.Message{Kind: notify.Stop, Text: "the test ends"}); err != nil {

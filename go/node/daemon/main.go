@@ -2,17 +2,23 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"powercloud.unidatum.com/go/cluster/address"
 	"powercloud.unidatum.com/go/node/clock"
+	"powercloud.unidatum.com/go/node/logs"
 	"powercloud.unidatum.com/go/node/network"
 	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/go/sys/resolver"
@@ -20,6 +26,9 @@ import (
 
 	sysclock "powercloud.unidatum.com/go/sys/clock"
 )
+
+// runFolder is where PID 1 and pcd keep what lasts as long as the machine runs.
+const runFolder = "/run/powercloud"
 
 // source is a date before which no build of this source can have been made. A
 // release's name has its own date.
@@ -37,31 +46,83 @@ func buildTime(version string) time.Time {
 	return source
 }
 
-// Main runs pcd as a program on a node: version is the release's name, and pool
-// the time servers for networks that name none, separated by blanks. It returns
-// the exit status.
+// newLog returns what pcd logs with. The time isn't in its lines: the kernel's log,
+// where they go on a node, has it.
+func newLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})).With("svc", "pcd")
+}
+
+// flags are those of a pcd that is an ordinary program.
+type flags struct {
+	state, listen string
+}
+
+// parse reads the command line, without the program's name. On a node it is empty.
+func parse(args []string, output io.Writer) (*flags, error) {
+	set := flag.NewFlagSet("pcd", flag.ContinueOnError)
+	set.SetOutput(output)
+	set.Usage = func() {
+		fmt.Fprintln(output, "usage: pcd --state DIR --listen ADDR\n\nRuns a node as an ordinary program, which keeps its state in DIR and serves its API\nat ADDR (HOST:PORT). In PowerCloud OS, pcd is started without arguments.")
+	}
+	f := new(flags)
+	set.StringVar(&f.state, "state", "", "the `DIR` where the node keeps its state")
+	set.StringVar(&f.listen, "listen", "", "the `ADDR` of the node's API")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	if set.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	if (f.state == "") != (f.listen == "") {
+		return nil, errors.New("give both --state DIR and --listen ADDR, or neither")
+	}
+	if f.listen != "" {
+		if _, port, err := net.SplitHostPort(f.listen); err != nil || port == "" {
+			return nil, fmt.Errorf("--listen %q is not HOST:PORT", f.listen)
+		}
+	}
+	return f, nil
+}
+
+// Main runs pcd as a program: on a node, or, with flags, on any Linux. version is the
+// release's name, and pool the time servers for networks that name none, separated by
+// blanks. It returns the exit status.
 func Main(version, pool string) int {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if len(os.Args) > 1 {
-		fmt.Fprintf(os.Stderr, "pcd: unexpected argument %q: pcd takes none\n", os.Args[1])
+	f, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "pcd: %v\n", err)
 		return 2
 	}
-	// Everything in pcd that connects by name asks this one.
-	net.DefaultResolver = resolver.New()
-	connection, err := notify.Inherited()
-	if err != nil {
-		log.Error("pcd can't talk to PID 1", "error", err)
-		return 1
+	log := newLog(os.Stderr)
+	config := Config{Version: version, Console: os.Stdout, Log: log}
+	if f.state != "" {
+		config.State, config.Listen, config.Lines = f.state, f.listen, logs.NewLines()
+		log = newLog(io.MultiWriter(config.Lines, os.Stderr))
+		config.Log = log
+	} else {
+		config.RunFolder = runFolder
+		config.Listen = net.JoinHostPort("", strconv.Itoa(address.APIPort))
+		// Everything in pcd that connects by name asks this one.
+		net.DefaultResolver = resolver.New()
+		config.Network = &network.Config{ResolvConf: resolver.Path, RunFolder: runFolder + "/network", SysctlRoot: sysctl.Root, Log: log}
+		config.Clock = &clock.Config{Clock: sysclock.Machine{}, Build: buildTime(version), Pool: strings.Fields(pool), Log: log}
+		if config.Notify, err = notify.Inherited(); err != nil {
+			log.Error("pcd can't talk to PID 1; outside of PowerCloud OS, give --state DIR and --listen ADDR", "err", err)
+			return 1
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
-	err = Run(ctx, Config{
-		Version: version, Console: os.Stdout, Log: log, Notify: connection,
-		Network: network.Config{ResolvConf: resolver.Path, RunFolder: "/run/powercloud/network", SysctlRoot: sysctl.Root, Log: log},
-		Clock:   clock.Config{Clock: sysclock.Machine{}, Build: buildTime(version), Pool: strings.Fields(pool), Log: log},
-	})
-	if err != nil {
-		log.Error("pcd ends", "error", err)
+	if err := Run(ctx, config); err != nil {
+		log.Error("pcd ends", "err", err)
 		return 1
 	}
 	return 0

@@ -40,7 +40,7 @@ func TestLoad(t *testing.T) {
 func TestMoments(t *testing.T) {
 	for name, line := range map[string]string{
 		momentInit:   "pcinit: level=INFO msg=\"pcinit begins\"\n",
-		momentBanner: "This node is blank: it belongs to no cluster and serves nothing yet.\n",
+		momentBanner: "PowerCloud node 262c2fdc861a9cf2 is waiting to be enrolled.\n",
 	} {
 		for _, m := range moments() {
 			if m.pattern.MatchString(line) != (m.name == name) {

@@ -29,7 +29,7 @@ const (
 func moments() []moment {
 	return []moment{
 		{momentInit, regexp.MustCompile(`pcinit begins`)},
-		{momentBanner, regexp.MustCompile(`This node is blank`)},
+		{momentBanner, regexp.MustCompile(`is waiting to be enrolled`)},
 	}
 }
 

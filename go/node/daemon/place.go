@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"powercloud.unidatum.com/go/node/identity"
+	"powercloud.unidatum.com/go/node/state"
+	"powercloud.unidatum.com/go/node/volume/header"
+	"powercloud.unidatum.com/go/sys/gpt"
+)
+
+const (
+	// memory is the folder of a node's state that has no disk. It is in memory.
+	memory = runFolder + "/state"
+	// target is where the state volume is mounted.
+	target = "/var/lib/powercloud"
+	// template is the file system that state volumes begin with.
+	template = "/usr/lib/powercloud/state.ext4.zst"
+	// diskPatience is how long a node waits for its disk: some controllers find theirs
+	// only after the first program has begun. diskPause is how often it looks.
+	diskPatience = 5 * time.Second
+	diskPause    = 250 * time.Millisecond
+)
+
+// places finds where the node keeps its state.
+type places struct {
+	config Config
+
+	mu   sync.Mutex
+	disc bool
+}
+
+// disk reports whether the place that was found is on a disk.
+func (p *places) disk() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.disc
+}
+
+// find returns the place.
+func (p *places) find(ctx context.Context) (state.Place, error) {
+	if p.config.State != "" {
+		return p.folder(p.config.State), nil
+	}
+	machine := gpt.ThisMachine()
+	found, err := look(ctx, machine)
+	switch {
+	case errors.Is(err, gpt.ErrNone):
+		p.config.Log.Debug("there is no state disk", "err", err)
+		return p.folder(memory), nil
+	case errors.Is(err, gpt.ErrSeveral):
+		return nil, fmt.Errorf("several PowerCloud state partitions: remove or erase the disk that isn't wanted (%w)", err)
+	case err != nil:
+		return nil, err
+	}
+	grown, err := machine.Grow(found)
+	if err != nil {
+		// It is as good as before.
+		p.config.Log.Warn("the state partition can't be made as large as its disk", "err", err)
+		grown = found
+	}
+	p.mu.Lock()
+	p.disc = true
+	p.mu.Unlock()
+	return &state.Disk{
+		Partition: grown.Device, Target: target, Random: rand.Reader, Log: p.config.Log,
+		Template: func() (io.ReadCloser, error) { return os.Open(template) },
+	}, nil
+}
+
+// folder returns a place that isn't on a disk of the node's.
+func (p *places) folder(path string) state.Place {
+	p.config.Log.Warn("no state disk (powercloud.state=); node state is kept in RAM and lost at reboot")
+	return state.Folder{Path: path, Used: func(folder string) (bool, error) {
+		_, err := identity.Load(folder)
+		if errors.Is(err, identity.ErrNone) {
+			return false, nil
+		}
+		return err == nil, err
+	}}
+}
+
+// look finds the state partition, and waits a while for a disk that has one.
+func look(ctx context.Context, machine gpt.Machine) (gpt.Partition, error) {
+	for until := time.Now().Add(diskPatience); ; {
+		found, err := machine.Find(header.PartitionType)
+		if !errors.Is(err, gpt.ErrNone) || time.Now().After(until) {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return gpt.Partition{}, ctx.Err()
+		case <-time.After(diskPause):
+		}
+	}
+}

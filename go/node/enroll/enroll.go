@@ -1,0 +1,156 @@
+// Package enroll lets a node that belongs to no cluster be made a member of one, by
+// somebody who proves to have read the code on its console.
+package enroll
+
+import (
+	"context"
+	"crypto"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"runtime"
+	"sync"
+	"time"
+
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/proof"
+	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/api/server"
+	"powercloud.unidatum.com/go/pki"
+)
+
+// Config is what a Desk works with.
+type Config struct {
+	// Key is the node's, of Ed25519.
+	Key crypto.Signer
+	// Version is what it runs, and Disk whether it has a disk for its state.
+	Version string
+	Disk    bool
+	// Join makes the node a member. It is called once at a time, with a request whose
+	// sender knew the code.
+	Join func(context.Context, *message.Enrollment) (*message.Enrolled, error)
+	// Random is a cryptographically secure source.
+	Random io.Reader
+	// Now is the clock; [time.Now] when nil.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Desk takes the enrollment of one node.
+type Desk struct {
+	config  Config
+	code    proof.Code
+	offer   message.Offer
+	joining sync.Mutex
+	guesses *guesses
+}
+
+// New returns a desk with a new code.
+func New(config Config) (*Desk, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	public, ok := config.Key.Public().(ed25519.PublicKey)
+	if !ok {
+		return nil, errors.New("the node's key isn't one of Ed25519")
+	}
+	fingerprint, err := pki.FingerprintOf(public)
+	if err != nil {
+		return nil, err
+	}
+	d := &Desk{config: config, code: proof.Code{Fingerprint: fingerprint}, guesses: newGuesses(config.Now),
+		offer: message.Offer{ID: fingerprint.NodeID(), Key: public, Architecture: runtime.GOARCH, Version: config.Version, Disk: config.Disk}}
+	if _, err := io.ReadFull(config.Random, d.code.Secret[:]); err != nil {
+		return nil, fmt.Errorf("make an enrollment code: %w", err)
+	}
+	return d, nil
+}
+
+// Code returns what the console shows.
+func (d *Desk) Code() string { return d.code.Text() }
+
+// ID returns the node's ID.
+func (d *Desk) ID() pki.NodeID { return d.offer.ID }
+
+// Handlers returns what answers in the state [route.Blank].
+func (d *Desk) Handlers() *server.Handlers {
+	h := server.NewHandlers()
+	server.Handle(h, route.GetOffer(), func(_ context.Context, caller server.Caller, _ *message.None) (*message.Offer, error) {
+		if err := d.admit(caller); err != nil {
+			return nil, err
+		}
+		return &d.offer, nil
+	})
+	server.Handle(h, route.Enroll(), d.enroll)
+	return h
+}
+
+// admit returns an error unless the caller knows the code.
+func (d *Desk) admit(caller server.Caller) error {
+	right, waits := d.guesses.try(server.Network(caller.Address), func() bool { return caller.Proof.Knows(&d.code) })
+	switch {
+	case waits:
+		return message.Errorf(message.CodeBusy, "a wrong enrollment code came from this network just now; try again")
+	case right:
+		return nil
+	}
+	d.config.Log.Warn("an enrollment was refused: the code was wrong", "from", caller.Address)
+	return message.Errorf(message.CodeProof, "the node doesn't accept the enrollment code")
+}
+
+func (d *Desk) enroll(ctx context.Context, caller server.Caller, request *message.Enrollment) (*message.Enrolled, error) {
+	defer request.Wipe()
+	if err := d.admit(caller); err != nil {
+		return nil, err
+	}
+	if !d.joining.TryLock() {
+		return nil, message.Errorf(message.CodeBusy, "another enrollment of the node is under way; try again")
+	}
+	defer d.joining.Unlock()
+	// Who began to enroll it can go: what was begun is finished.
+	return d.config.Join(context.WithoutCancel(ctx), request)
+}
+
+// guesses remembers from where wrong codes came. Each network has one guess a second:
+// whoever shares none with the guesser is never kept waiting.
+type guesses struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+const (
+	// pause is how long a network has no other guess.
+	pause = time.Second
+	// maxNetworks is how many networks are remembered. With more at once, guesses of some
+	// aren't slowed; the code has 80 bits that nobody knows.
+	maxNetworks = 4096
+)
+
+func newGuesses(now func() time.Time) *guesses {
+	return &guesses{now: now, until: make(map[string]time.Time)}
+}
+
+// try makes a network's guess, unless it has to wait.
+func (g *guesses) try(source string, guess func() bool) (right, waits bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	if now.Before(g.until[source]) {
+		return false, true
+	}
+	if guess() {
+		return true, false
+	}
+	if len(g.until) >= maxNetworks {
+		maps.DeleteFunc(g.until, func(_ string, until time.Time) bool { return !now.Before(until) })
+	}
+	if len(g.until) < maxNetworks {
+		g.until[source] = now.Add(pause)
+	}
+	return false, false
+}

@@ -1,0 +1,136 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/api/server"
+	"powercloud.unidatum.com/go/cluster/meshkey"
+	"powercloud.unidatum.com/go/cluster/nodename"
+	"powercloud.unidatum.com/go/node/enroll"
+	"powercloud.unidatum.com/go/node/identity"
+	"powercloud.unidatum.com/go/node/join"
+	"powercloud.unidatum.com/go/node/volume"
+	"powercloud.unidatum.com/go/node/volume/header"
+)
+
+// errEnrolled is what somebody hears who comes second.
+var errEnrolled = message.Errorf(message.CodeEnrolled, "node is already enrolled in a cluster")
+
+// blank makes the node a member of a cluster, and returns where its state is then.
+func (r *run) blank(ctx context.Context) (folder string, err error) {
+	if folder, err = r.joinByBundle(ctx); folder != "" || err != nil {
+		return folder, err
+	}
+	key, err := identity.NewKey(r.Random)
+	if err != nil {
+		return "", err
+	}
+	c := &console{run: r, key: key, done: make(chan struct{})}
+	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.Disk(), Join: c.join, Random: r.Random, Now: r.Now, Log: r.Log})
+	if err != nil {
+		return "", err
+	}
+	certificate, err := server.SelfSigned(key, r.Random)
+	if err != nil {
+		return "", err
+	}
+	r.show("PowerCloud node %s is waiting to be enrolled.\nOn your admin machine run: pcctl node enroll\nenrollment code: %s\n", desk.ID(), desk.Code())
+	if err := r.serve(ctx, mode(route.Blank, certificate, desk.Handlers())); err != nil {
+		return "", err
+	}
+	if err := r.wait(ctx, c.done); err != nil {
+		return "", err
+	}
+	return c.folder, nil
+}
+
+// console is an enrollment by somebody who has read the console.
+type console struct {
+	*run
+	key *identity.Key
+
+	mu     sync.Mutex
+	folder string
+	done   chan struct{}
+}
+
+// join makes the node a member as a request says.
+func (c *console) join(ctx context.Context, request *message.Enrollment) (*message.Enrolled, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.folder != "" {
+		return nil, errEnrolled
+	}
+	if err := nodename.Check(request.Name); err != nil {
+		return nil, message.Errorf("", "%v", err)
+	}
+	mesh, err := meshkey.New(c.Random)
+	if err != nil {
+		return nil, err
+	}
+	defer mesh.Wipe()
+	i, err := identity.New(identity.Parts{Key: c.key, Name: request.Name, Certificate: request.Certificate, Authority: request.Authority,
+		MeshKey: mesh, Volume: request.Volume})
+	if err != nil {
+		return nil, message.Errorf("", "%v", err)
+	}
+	key := header.Key(request.VolumeKey)
+	defer key.Wipe()
+	folder, err := c.settle(ctx, i, &key)
+	if err != nil {
+		// An admin reads it, who has proved to know the code.
+		return nil, err
+	}
+	c.Log.Info("enrolled from the console", "name", request.Name, "cluster", i.Self.Cluster.String())
+	c.folder = folder
+	close(c.done)
+	if err := c.untilOpen(); err != nil {
+		return nil, err
+	}
+	return &message.Enrolled{Encrypted: c.Disk()}, nil
+}
+
+// settle makes a place for the node's state and puts its identity there.
+func (r *run) settle(ctx context.Context, i *identity.Identity, key *header.Key) (folder string, err error) {
+	owner := header.Owner{Volume: i.Volume, Node: i.Self.Node, Name: i.Name()}
+	return r.place.Create(ctx, owner, key, func(folder string) error {
+		_, err := identity.Install(folder, i)
+		return err
+	})
+}
+
+// joinByBundle makes the node a member if it has a join bundle. Without one, or with
+// one that is no good, it returns "".
+func (r *run) joinByBundle(ctx context.Context) (folder string, err error) {
+	bundle, err := r.Bundle(ctx, identity.CheckBundle(r.Now))
+	if errors.Is(err, join.ErrNone) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer bundle.Wipe()
+	i, err := identity.FromBundle(bundle)
+	if err == nil {
+		key := header.Key(bundle.VolumeKey)
+		defer key.Wipe()
+		folder, err = r.settle(ctx, i, &key)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		if errors.Is(err, volume.ErrForeign) {
+			err = fmt.Errorf("join with a bundle: %w", err)
+		}
+		r.Log.Warn("join bundle not installed", "err", err)
+		return "", nil
+	}
+	r.Log.Info("joined the cluster with a join bundle", "name", i.Name(), "cluster", i.Self.Cluster.String())
+	return folder, nil
+}

@@ -1,0 +1,161 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/api/server"
+	"powercloud.unidatum.com/go/node/supervisor"
+	"powercloud.unidatum.com/go/pki"
+	"powercloud.unidatum.com/go/pki/document"
+)
+
+// open is a member's work. It ends with ctx.
+func (r *run) open(ctx context.Context, m *Member) error {
+	i, _ := m.Identity.Current()
+	o := &opened{run: r, Member: m}
+	handlers := server.NewHandlers()
+	parts := append([]supervisor.Component{
+		{Name: "growth", Run: o.grow},
+		{Name: "certificate", Run: o.warn},
+	}, r.Member(handlers, m)...)
+	o.handle(handlers)
+	r.show("PowerCloud node %s (%s) is a member of the cluster %s.\n", i.Name(), i.Self.Node, i.Self.Cluster)
+	err := r.serve(ctx, &server.Mode{State: route.Open, Certificate: o.certificate, Identify: o.identify, Handlers: handlers})
+	if err != nil {
+		return err
+	}
+	close(r.opened)
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// It ends with ctx: growth may be done, but whoever warns never is.
+		_ = supervisor.New(supervisor.Options{Log: r.Log}, parts...).Run(ctx)
+	}()
+	err = r.wait(ctx, ended)
+	cancel()
+	<-ended
+	return err
+}
+
+// opened is a member at work.
+type opened struct {
+	*run
+	*Member
+}
+
+// certificate returns the one that the node has now.
+func (o *opened) certificate() (*tls.Certificate, error) {
+	i, _ := o.Identity.Current()
+	certificate := i.TLS()
+	return &certificate, nil
+}
+
+// identify returns who a caller is, by the authority and what it has revoked.
+func (o *opened) identify(certificate *x509.Certificate) (pki.Identity, error) {
+	i, _ := o.Identity.Current()
+	return i.Verify(certificate, o.time())
+}
+
+// time returns the time by which certificates are judged. It is not before the issue
+// of the node's own: a clock that is behind that is wrong.
+func (o *opened) time() time.Time {
+	i, _ := o.Identity.Current()
+	now := o.Now()
+	if now.Before(i.Self.Issued) {
+		return i.Self.Issued
+	}
+	return now
+}
+
+// grow has the place take all the room that there is.
+func (o *opened) grow(ctx context.Context) error {
+	if err := o.Place.Grow(ctx); err != nil {
+		return err
+	}
+	return supervisor.ErrDone
+}
+
+const (
+	// warnWithin is how long before its end a certificate is warned of, and warnEach how
+	// often.
+	warnWithin = 30 * 24 * time.Hour
+	warnEach   = 24 * time.Hour
+)
+
+// warn logs once a day that the node's certificate has little time left.
+func (o *opened) warn(ctx context.Context) error {
+	for {
+		i, changed := o.Identity.Current()
+		if left := i.Self.Expires.Sub(o.time()); left < warnWithin {
+			o.Log.Warn("the node's certificate expires soon; an admin renews it with 'pcctl --repo ... node renew'",
+				"expires", i.Self.Expires.UTC().Format(time.RFC3339))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-time.After(warnEach):
+		}
+	}
+}
+
+// handle adds what this package answers.
+func (o *opened) handle(h *server.Handlers) {
+	server.Handle(h, route.GetMesh(), func(context.Context, server.Caller, *message.None) (*message.MeshKey, error) {
+		i, _ := o.Identity.Current()
+		return &message.MeshKey{Key: i.MeshPublic()}, nil
+	})
+	server.Handle(h, route.PutMembership(), func(_ context.Context, _ server.Caller, d *message.Document) (*message.Serial, error) {
+		_, err := o.Identity.ReplaceMembership(d.Signed)
+		i, _ := o.Identity.Current()
+		return serial(i.Membership, err)
+	})
+	server.Handle(h, route.PutRevocations(), func(_ context.Context, _ server.Caller, d *message.Document) (*message.Serial, error) {
+		_, err := o.Identity.ReplaceRevocations(d.Signed)
+		i, _ := o.Identity.Current()
+		return serial(i.Revocations, err)
+	})
+	server.Handle(h, route.PutCertificate(), func(_ context.Context, _ server.Caller, c *message.Certificate) (*message.None, error) {
+		certificate, err := x509.ParseCertificate(c.Certificate)
+		if err != nil {
+			return nil, message.Errorf("", "the certificate can't be read: %v", err)
+		}
+		_, err = o.Identity.ReplaceCertificate(certificate, o.time())
+		return new(message.None), err
+	})
+	server.Handle(h, route.Power(), func(_ context.Context, caller server.Caller, p *message.Power) (*message.None, error) {
+		if p.Action != message.Reboot && p.Action != message.PowerOff {
+			return nil, message.Errorf("", "a node can reboot or power off, and not %q", p.Action)
+		}
+		o.Log.Info("an admin ends the machine's run", "action", p.Action, "from", caller.Address)
+		return new(message.None), o.Power(p.Action)
+	})
+	server.Handle(h, route.Erase(), func(_ context.Context, caller server.Caller, _ *message.None) (*message.None, error) {
+		o.Log.Warn("an admin erases the node", "from", caller.Address)
+		if err := o.Place.Erase(); err != nil {
+			return nil, fmt.Errorf("erase the node: %w", err)
+		}
+		return new(message.None), o.Power(message.PowerOff)
+	})
+}
+
+// serial returns the serial of a document that was to be replaced.
+func serial(d *document.Document, err error) (*message.Serial, error) {
+	switch {
+	case errors.Is(err, document.ErrOlder):
+		return nil, message.Errorf(message.CodeOlder, "%v", err)
+	case err != nil:
+		return nil, err
+	case d == nil:
+		return new(message.Serial), nil
+	}
+	return &message.Serial{Serial: d.Serial}, nil
+}
