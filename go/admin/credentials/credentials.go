@@ -10,6 +10,7 @@ package credentials
 
 import (
 	"crypto/ed25519"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -273,4 +274,9 @@ func Due(dir configuration.Directory, authority *pki.Authority, now time.Time) (
 		return false, nil
 	}
 	return c.Identity.Expires.Sub(now) <= RenewWithin, nil
+}
+
+// TLS returns the certificate and its key as package crypto/tls wants them.
+func (c *Credentials) TLS() *tls.Certificate {
+	return &tls.Certificate{Certificate: [][]byte{c.Certificate.Raw}, PrivateKey: c.Key, Leaf: c.Certificate}
 }

@@ -1,4 +1,4 @@
-// Package nodes holds pcctl's commands on nodes: node ls.
+// Package nodes holds pcctl's commands on nodes: node and status.
 package nodes
 
 import (
@@ -25,14 +25,15 @@ func Commands(cluster *session.Session) []*cli.Command {
 	g := &group{cluster}
 	return []*cli.Command{{
 		Name:        "node",
-		Usage:       "List nodes",
-		UsageText:   "pcctl node ls [--json]",
+		Usage:       "Manage nodes",
+		UsageText:   "pcctl [--repo LOC,...] node COMMAND ...",
 		Description: `Nodes are the machines that run PowerCloud OS and have joined the cluster.`,
-		Commands:    []*cli.Command{g.lsCommand()},
+		Commands: []*cli.Command{g.lsCommand(), g.infoCommand(), g.enrollCommand(), g.provisionCommand(), g.addrCommand(), g.unlockCommand(),
+			g.rmCommand(), g.rebootCommand(), g.poweroffCommand(), g.logsCommand(), g.pingCommand()},
 		Action: func(context.Context, *cli.Command) error {
 			return command.Usagef("node needs a command; see 'pcctl help node'")
 		},
-	}}
+	}, g.statusCommand()}
 }
 
 func (g *group) lsCommand() *cli.Command {

@@ -1,0 +1,75 @@
+package nodes
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/configuration"
+	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/registry"
+)
+
+func (g *group) addrCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "addr",
+		Usage:     "Record where a node is",
+		UsageText: "pcctl --repo LOC,... node addr NAME HOST[:PORT]",
+		Description: `Records where pcctl reaches a node's API, in the cluster's registry and in
+nodes.json. Port 7443 is used if no other is given. If the node's mesh endpoint was
+empty, or followed from the old address, it becomes port 51820 of the new host, and a
+new membership list is published.
+
+It is also how another admin's machine learns of a node.`,
+		Action: g.addr,
+	}
+}
+
+func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
+	args, err := command.Args(cmd, 2, 2)
+	if err != nil {
+		return err
+	}
+	at, err := address.Parse(args[1], address.APIPort)
+	if err != nil {
+		return command.Usagef("%v", err)
+	}
+	if g.Env.ConfigDir == "" {
+		return configuration.ErrNone
+	}
+	c, err := g.unlock(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.leave(ctx)
+	moved := false
+	err = c.update(ctx, func(r *registry.Registry) error {
+		n, err := r.Find(args[0])
+		if err != nil {
+			return err
+		}
+		moved = n.SetAddress(at, c.Env.Now())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	n, err := c.registry.Find(args[0])
+	if err != nil {
+		return err
+	}
+	if err := c.remember(n); err != nil {
+		return err
+	}
+	if err := c.Env.Printf("node %s is at %s\n", n.Name, n.Address.Value); err != nil {
+		return err
+	}
+	if !moved {
+		return c.keep(ctx)
+	}
+	if err := c.Env.Printf("mesh endpoint of %s set to %s\n", n.Name, n.Endpoint.Value); err != nil {
+		return err
+	}
+	return c.publishAll(ctx)
+}

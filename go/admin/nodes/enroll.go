@@ -1,0 +1,302 @@
+package nodes
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/configuration"
+	"powercloud.unidatum.com/go/api/client"
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/proof"
+	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/nodename"
+	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/cluster/volumekey"
+	"powercloud.unidatum.com/go/pki"
+)
+
+func (g *group) enrollCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "enroll",
+		Usage:     "Make a new node a member of the cluster",
+		UsageText: "pcctl --repo LOC,... node enroll HOST[:PORT] CODE NAME",
+		Description: `Joins a new node to the cluster, with the enrollment code that its console shows.
+The node gets a certificate and the key of its encrypted state volume. It is
+recorded in the cluster's registry and in nodes.json, and a new membership list
+is published to every node. If this machine has no admin certificate, it gets
+one.
+
+Port 7443 is used if no other is given. The node's mesh endpoint becomes port
+51820 of the same host, unless that is localhost.
+
+If the connection breaks off, run the same command again.`,
+		Action: g.enroll,
+	}
+}
+
+// invitation is what enroll was asked for.
+type invitation struct {
+	address address.Address
+	code    proof.Code
+	name    string
+}
+
+func parseInvitation(cmd *cli.Command) (*invitation, error) {
+	args, err := command.Args(cmd, 3, 3)
+	if err != nil {
+		return nil, err
+	}
+	i := &invitation{name: args[2]}
+	if i.address, err = address.Parse(args[0], address.APIPort); err != nil {
+		return nil, command.Usagef("%v", err)
+	}
+	if i.code, err = proof.ParseCode(args[1]); err != nil {
+		return nil, command.Usagef("the enrollment code: %v", err)
+	}
+	if err := nodename.Check(i.name); err != nil {
+		return nil, command.Usagef("%v", err)
+	}
+	return i, nil
+}
+
+func (g *group) enroll(ctx context.Context, cmd *cli.Command) error {
+	i, err := parseInvitation(cmd)
+	if err != nil {
+		return err
+	}
+	defer i.code.Wipe()
+	// Before the passphrase is asked for.
+	if g.Env.ConfigDir == "" {
+		return configuration.ErrNone
+	}
+	offer, err := offered(ctx, i)
+	if err != nil && !errors.Is(err, client.ErrMember) {
+		return err
+	}
+	c, err := g.unlock(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.leave(ctx)
+	if offer == nil {
+		return c.resume(ctx, i)
+	}
+	n, err := c.admit(ctx, i, offer)
+	if err != nil {
+		return err
+	}
+	if err := c.introduce(ctx, i, n); err != nil {
+		return err
+	}
+	return c.enrolled(ctx, n.ID)
+}
+
+// offered asks what node is to be enrolled.
+func offered(ctx context.Context, i *invitation) (*message.Offer, error) {
+	offer, err := ask(ctx, i, route.GetOffer(), new(message.None))
+	if err != nil {
+		return nil, err
+	}
+	if len(offer.Key) != ed25519.PublicKeySize {
+		return nil, errors.New("the node's key is none")
+	}
+	// TLS has compared the key that it has used; this one gets the certificate.
+	fingerprint, err := pki.FingerprintOf(ed25519.PublicKey(offer.Key))
+	if err != nil || fingerprint != i.code.Fingerprint {
+		return nil, errMismatch
+	}
+	return offer, nil
+}
+
+// errMismatch says that a node isn't the one whose console showed the code.
+var errMismatch = errors.New("node key does not match the enrollment code (wrong code or interception)")
+
+const (
+	// busyTries is how often a node is asked that is busy, and busyPause how long it has
+	// between.
+	busyTries = 5
+	busyPause = time.Second
+)
+
+// ask asks a node that is known by its code, and again while it is busy.
+func ask[Request, Answer any](ctx context.Context, i *invitation, call route.Call[Request, Answer], request *Request) (*Answer, error) {
+	for try := 1; ; try++ {
+		answer, err := askOnce(ctx, i, call, request)
+		if try == busyTries || !message.HasCode(err, message.CodeBusy) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+func askOnce[Request, Answer any](ctx context.Context, i *invitation, call route.Call[Request, Answer], request *Request) (*Answer, error) {
+	node, err := client.Pinned(ctx, i.address, i.code.Fingerprint, &i.code)
+	if errors.Is(err, client.ErrFingerprint) {
+		return nil, errMismatch
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer node.Close()
+	return client.Do(ctx, node, call, request)
+}
+
+// admit enters the node into the registry, before it gets its key: what fails after
+// that can be done again.
+func (c *cluster) admit(ctx context.Context, i *invitation, offer *message.Offer) (*registry.Node, error) {
+	entry, err := c.newNode(i.name, ed25519.PublicKey(offer.Key))
+	if err != nil {
+		return nil, err
+	}
+	err = c.update(ctx, func(r *registry.Registry) error { return enter(r, entry, i.address, c.Env.Now()) })
+	if err != nil {
+		return nil, err
+	}
+	return c.registry.Find(entry.ID.String())
+}
+
+// enter enters a node, unless an earlier try has.
+func enter(r *registry.Registry, entry registry.Node, at address.Address, now time.Time) error {
+	for _, n := range r.Names() {
+		same := n.ID == entry.ID
+		switch {
+		case same && n.Name != entry.Name:
+			return fmt.Errorf("the node is entered as %q; enroll it under that name, or remove it first with 'pcctl node rm %s'", n.Name, n.Name)
+		case !same && n.Name == entry.Name && n.Confirmed.Value:
+			return alreadyEnrolled(n.Name)
+		case !same && n.Name == entry.Name:
+			// It never got its identity: its first key is gone with its power.
+			r.Remove(n.ID)
+			r.Revocations++
+		}
+	}
+	if _, err := r.Find(entry.ID.String()); err != nil {
+		if err := r.Add(entry); err != nil {
+			return err
+		}
+	}
+	n, err := r.Find(entry.ID.String())
+	if err != nil {
+		return err
+	}
+	if !at.IsZero() {
+		n.SetAddress(at, now)
+	}
+	return nil
+}
+
+func alreadyEnrolled(name string) error {
+	return fmt.Errorf("a node named %q is already enrolled", name)
+}
+
+// introduce gives the node its identity.
+func (c *cluster) introduce(ctx context.Context, i *invitation, n *registry.Node) error {
+	certificate, err := c.ca.IssueNode(n.Key, c.Env.Now().UTC().Truncate(time.Second), pki.NodeLifetime, c.Env.Rand)
+	if err != nil {
+		return err
+	}
+	request := &message.Enrollment{Name: n.Name, Authority: c.ca.Authority().Certificate().Raw, Certificate: certificate.Raw, Volume: n.Volume}
+	defer request.Wipe()
+	key, err := volumekey.Derive(c.objects.Repository.Root, n.Volume)
+	if err != nil {
+		return err
+	}
+	defer clear(key[:])
+	request.VolumeKey = message.Key(key)
+	_, err = ask(ctx, i, route.Enroll(), request)
+	var said *message.Error
+	switch {
+	case errors.As(err, &said):
+		return err
+	case err != nil && !errors.Is(err, client.ErrMember):
+		return fmt.Errorf("%w; whether the node is enrolled isn't known: run the command again", err)
+	}
+	// If it is a member by now, of which cluster will show.
+	return nil
+}
+
+// resume goes on with a node that was a member when it was asked: an earlier try may
+// have made it one whose answer was lost.
+func (c *cluster) resume(ctx context.Context, i *invitation) error {
+	n, err := c.registry.Find(i.code.Fingerprint.NodeID().String())
+	if err != nil {
+		return client.ErrMember
+	}
+	if n.Name != i.name {
+		return fmt.Errorf("%w, as %q of this one", client.ErrMember, n.Name)
+	}
+	if n.Confirmed.Value {
+		return client.ErrMember
+	}
+	return c.enrolled(ctx, n.ID)
+}
+
+// enrolled does what is left to do once a node has its identity.
+func (c *cluster) enrolled(ctx context.Context, id pki.NodeID) error {
+	n, err := c.registry.Find(id.String())
+	if err != nil {
+		return err
+	}
+	node := c.client(n.Address.Value, n.ID)
+	defer node.Close()
+	mesh, err := client.Do(ctx, node, route.GetMesh(), nil)
+	if errors.Is(err, client.ErrNotMember) || errors.Is(err, client.ErrRefused) || errors.Is(err, client.ErrNode) {
+		return client.ErrMember
+	}
+	unknown := err
+	err = c.update(ctx, func(r *registry.Registry) error {
+		n, err := r.Find(id.String())
+		if err != nil {
+			return err
+		}
+		if unknown == nil {
+			n.MeshKey.Set(mesh.Key, c.Env.Now())
+		}
+		n.Confirmed.Set(true, c.Env.Now())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n, err = c.registry.Find(id.String()); err != nil {
+		return err
+	}
+	if err := errors.Join(c.certify(ctx), c.remember(n)); err != nil {
+		return err
+	}
+	if err := c.Env.Printf("enrolled node %s (%s) at %s\n", n.Name, n.ID, n.Address.Value); err != nil {
+		return err
+	}
+	if unknown != nil {
+		c.Warn("node enrolled, but its mesh key is unknown (run 'pcctl mesh sync' later): %v", unknown)
+	}
+	return c.publishAll(ctx)
+}
+
+// publishAll hands every node the revocation list, if anything was ever revoked, and a
+// new membership list.
+func (c *cluster) publishAll(ctx context.Context) error {
+	if c.registry.Revocations > 0 {
+		list, err := c.revocations()
+		if err != nil {
+			return err
+		}
+		// Who misses it shows in the table that follows.
+		c.push(ctx, list, route.PutRevocations())
+	}
+	if err := c.publishMembership(ctx); err != nil {
+		return err
+	}
+	return c.keep(ctx)
+}

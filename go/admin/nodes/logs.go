@@ -1,0 +1,122 @@
+package nodes
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/api/client"
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/route"
+)
+
+// maxRecord is the size in bytes that no record of a log exceeds as JSON.
+const maxRecord = 128 << 10
+
+func (g *group) logsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "logs",
+		Usage:     "Show a node's log",
+		UsageText: "pcctl node logs [--boot current|previous|panic] [--follow] [--json] NAME",
+		Description: `Shows what a node's kernel and its services have logged, oldest first: since the node
+was started, or, with --boot previous, in the boot before and what was saved of a
+panic that ended it. With --boot panic, the last panics alone. With --follow it goes
+on until it is interrupted. --boot and --follow may also come after NAME.
+
+With --json, a line for each record.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "boot", Value: message.BootCurrent, Usage: "which `BOOT`: current, previous or panic"},
+			&cli.BoolFlag{Name: "follow", Usage: "go on with what is logged from now on"},
+			command.JSONFlag(),
+		},
+		Action: g.logs,
+	}
+}
+
+// logsRequest reads the command line, whose flags may come behind the name.
+func logsRequest(cmd *cli.Command) (name string, request *message.Logs, err error) {
+	args := cmd.Args().Slice()
+	if len(args) == 0 {
+		_, err := command.Args(cmd, 1, 1)
+		return "", nil, err
+	}
+	request = &message.Logs{Boot: cmd.String("boot"), Follow: cmd.Bool("follow")}
+	behind := flag.NewFlagSet("logs", flag.ContinueOnError)
+	behind.SetOutput(io.Discard)
+	behind.StringVar(&request.Boot, "boot", request.Boot, "")
+	behind.BoolVar(&request.Follow, "follow", request.Follow, "")
+	if err := behind.Parse(args[1:]); err != nil {
+		return "", nil, command.Usagef("logs: %v", err)
+	}
+	if behind.NArg() > 0 {
+		return "", nil, command.Usagef("logs takes one node, and %q is one argument too many", behind.Arg(0))
+	}
+	switch request.Boot {
+	case message.BootCurrent, message.BootPrevious, message.BootPanic:
+	default:
+		return "", nil, command.Usagef("--boot %q is not current, previous or panic", request.Boot)
+	}
+	if request.Follow && request.Boot != message.BootCurrent {
+		return "", nil, command.Usagef("--follow goes on with the current boot; leave out --boot")
+	}
+	return args[0], request, nil
+}
+
+func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
+	name, request, err := logsRequest(cmd)
+	if err != nil {
+		return err
+	}
+	node, n, err := g.connect(name)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	stream, err := client.Read(ctx, node, route.Logs(), request)
+	if err != nil {
+		return explain(err, n.Name)
+	}
+	defer stream.Close()
+	show := g.showRecord
+	if cmd.Bool("json") {
+		show = func(r *message.LogRecord) error { return command.WriteJSON(g.Env.Stdout, r) }
+	}
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, maxRecord)
+	for lines.Scan() {
+		var r message.LogRecord
+		if err := message.Decode(lines.Bytes(), &r, false); err != nil {
+			return fmt.Errorf("node %s: a record of its log can't be read: %w", n.Name, err)
+		}
+		if err := show(&r); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("node %s: its log breaks off: %w", n.Name, err)
+	}
+	if errors.Is(ctx.Err(), context.Canceled) && request.Follow {
+		return nil
+	}
+	return ctx.Err()
+}
+
+// showRecord prints a record on a line, or on several if it has some. Nothing in it can
+// drive the terminal.
+func (g *group) showRecord(r *message.LogRecord) error {
+	at := "-"
+	switch {
+	case !r.Time.IsZero():
+		at = r.Time.In(g.Env.Zone).Format(time.DateTime)
+	case r.Uptime > 0:
+		at = fmt.Sprintf("+%.3f", r.Uptime.Seconds())
+	}
+	return g.Env.Printf("%s %s %s: %s\n", at, command.Line(r.Source), command.Line(r.Level), command.LogText(r.Text))
+}

@@ -1,0 +1,161 @@
+package nodes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/credentials"
+	"powercloud.unidatum.com/go/admin/nodelist"
+	"powercloud.unidatum.com/go/api/client"
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/route"
+)
+
+// statusPatience is how long a node has to answer, before it counts as unreachable.
+const statusPatience = 10 * time.Second
+
+func (g *group) infoCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "info",
+		Usage:     "Show a node's details",
+		UsageText: "pcctl node info [--json] NAME",
+		Description: `Asks a node for its details: IDs, architecture, kernel, boot and lockdown, where it
+keeps its state, its certificate, the cluster's authority, and the serials of the
+lists that it has.
+
+With --json: the node's answer, on a line.`,
+		Flags:  []cli.Flag{command.JSONFlag()},
+		Action: g.info,
+	}
+}
+
+func (g *group) info(ctx context.Context, cmd *cli.Command) error {
+	args, err := command.Args(cmd, 1, 1)
+	if err != nil {
+		return err
+	}
+	node, n, err := g.connect(args[0])
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	info, err := client.Do(ctx, node, route.GetInfo(), nil)
+	if err != nil {
+		return explain(err, n.Name)
+	}
+	if cmd.Bool("json") {
+		return command.WriteJSON(g.Env.Stdout, info)
+	}
+	return WriteInfo(g.Env.Stdout, *info, g.Env.Now())
+}
+
+func (g *group) statusCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "status",
+		Usage:     "Show how every node is, and what needs attention",
+		UsageText: "pcctl status [--json]",
+		Description: `Asks every node that this machine knows about itself, all at once. One that doesn't
+answer within 10 seconds is unreachable. What needs attention follows the table, or
+"all nodes healthy".
+
+With --json, a line for each node.`,
+		Flags:  []cli.Flag{command.JSONFlag()},
+		Action: g.status,
+	}
+}
+
+func (g *group) status(ctx context.Context, cmd *cli.Command) error {
+	if _, err := command.Args(cmd, 0, 0); err != nil {
+		return err
+	}
+	list, err := nodelist.Load(g.Directory())
+	if err != nil {
+		return err
+	}
+	var answers []Answer
+	if len(list.Nodes) > 0 {
+		admin, err := credentials.Load(g.Directory())
+		if err != nil {
+			return err
+		}
+		if err := admin.Check(g.Env.Now()); err != nil {
+			return err
+		}
+		answers = g.answers(ctx, admin, list.Of(admin.Authority.Cluster()))
+	}
+	if cmd.Bool("json") {
+		return WriteStatusJSON(g.Env.Stdout, answers, g.Env.Now())
+	}
+	return WriteStatus(g.Env.Stdout, answers, g.Env.Now())
+}
+
+// answers asks nodes how they are.
+func (g *group) answers(ctx context.Context, admin *credentials.Credentials, nodes []nodelist.Node) []Answer {
+	answers := make([]Answer, len(nodes))
+	turns := make(chan struct{}, maxPushes)
+	var asking sync.WaitGroup
+	for i, n := range nodes {
+		asking.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			answers[i] = g.answer(ctx, admin, n)
+		})
+	}
+	asking.Wait()
+	return answers
+}
+
+func (g *group) answer(ctx context.Context, admin *credentials.Credentials, n nodelist.Node) Answer {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	node := g.clientOf(admin, n)
+	defer node.Close()
+	status, err := client.Do(ctx, node, route.GetStatus(), nil)
+	if err != nil {
+		return Answer{Name: n.Name, Err: err}
+	}
+	return Answer{Name: n.Name, Status: *status}
+}
+
+func (g *group) pingCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "ping",
+		Usage:     "Try the network from a node",
+		UsageText: "pcctl node ping [--json] NAME HOST[:PORT]",
+		Description: `Has a node look up a host, and try each of its addresses: with ICMP echo, or, if there
+is a port, with a TCP connection. It fails if no address answers.
+
+With --json: the node's answer, on a line.`,
+		Flags:  []cli.Flag{command.JSONFlag()},
+		Action: g.ping,
+	}
+}
+
+func (g *group) ping(ctx context.Context, cmd *cli.Command) error {
+	args, err := command.Args(cmd, 2, 2)
+	if err != nil {
+		return err
+	}
+	node, n, err := g.connect(args[0])
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	pinged, err := client.Do(ctx, node, route.Ping(), &message.Ping{Target: args[1]})
+	if err != nil {
+		return explain(err, n.Name)
+	}
+	if cmd.Bool("json") {
+		err = command.WriteJSON(g.Env.Stdout, pinged)
+	} else {
+		err = writePinged(g.Env.Stdout, pinged)
+	}
+	if err != nil {
+		return err
+	}
+	return reached(n.Name, args[1], pinged)
+}

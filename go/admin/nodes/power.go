@@ -1,0 +1,94 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/credentials"
+	"powercloud.unidatum.com/go/admin/nodelist"
+	"powercloud.unidatum.com/go/api/client"
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/route"
+)
+
+func (g *group) rebootCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "reboot",
+		Usage:     "Reboot a node",
+		UsageText: "pcctl node reboot NAME",
+		Description: `Reboots a node in good order. Its state volume is locked then, until it is
+unlocked. A pcd that runs as an ordinary program ends.`,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			return g.power(ctx, cmd, message.Reboot, "rebooting")
+		},
+	}
+}
+
+func (g *group) poweroffCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "poweroff",
+		Usage:     "Power a node off",
+		UsageText: "pcctl node poweroff NAME",
+		Description: `Powers a node off in good order. It has to be started again at the machine, or at its
+provider. A pcd that runs as an ordinary program ends.`,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			return g.power(ctx, cmd, message.PowerOff, "powering off")
+		},
+	}
+}
+
+func (g *group) power(ctx context.Context, cmd *cli.Command, action, doing string) error {
+	args, err := command.Args(cmd, 1, 1)
+	if err != nil {
+		return err
+	}
+	node, n, err := g.connect(args[0])
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	if _, err := client.Do(ctx, node, route.Power(), &message.Power{Action: action}); err != nil {
+		return explain(err, n.Name)
+	}
+	return g.Env.Printf("node %s is %s\n", n.Name, doing)
+}
+
+// connect returns a client for a node that this machine knows, with its admin
+// certificate. The caller closes it.
+func (g *group) connect(name string) (*client.Client, nodelist.Node, error) {
+	admin, err := credentials.Load(g.Directory())
+	if err != nil {
+		return nil, nodelist.Node{}, err
+	}
+	if err := admin.Check(g.Env.Now()); err != nil {
+		return nil, nodelist.Node{}, err
+	}
+	list, err := nodelist.Load(g.Directory())
+	if err != nil {
+		return nil, nodelist.Node{}, err
+	}
+	n, err := list.Find(admin.Authority.Cluster(), name)
+	if err != nil {
+		return nil, nodelist.Node{}, err
+	}
+	return g.clientOf(admin, n), n, nil
+}
+
+func (g *group) clientOf(admin *credentials.Credentials, n nodelist.Node) *client.Client {
+	return client.New(client.Peer{Address: n.Address, Authority: admin.Authority, ID: n.ID}, admin.TLS(), g.Env.Now)
+}
+
+// explain says what to do about an error of a node's.
+func explain(err error, name string) error {
+	switch {
+	case errors.Is(err, client.ErrRefused):
+		return errors.New("the node refused the admin certificate; if admin certificates were revoked, run 'pcctl --repo ... login'")
+	case errors.Is(err, client.ErrNodeExpired):
+		return fmt.Errorf("%w (renew the node's certificate with 'pcctl --repo ... node renew %s')", client.ErrNodeExpired, name)
+	}
+	return fmt.Errorf("node %s: %w", name, err)
+}

@@ -1,0 +1,228 @@
+package nodes
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/admin/configuration"
+	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/joinbundle"
+	"powercloud.unidatum.com/go/cluster/meshkey"
+	"powercloud.unidatum.com/go/cluster/nodename"
+	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/cluster/volumeid"
+	"powercloud.unidatum.com/go/cluster/volumekey"
+	"powercloud.unidatum.com/go/pki"
+	"powercloud.unidatum.com/go/sys/atomicfile"
+)
+
+// bundleMode is that of a join bundle's file, which has secrets.
+const bundleMode = 0o600
+
+func (g *group) provisionCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "provision",
+		Usage:     "Make a join bundle for a new node",
+		UsageText: "pcctl --repo LOC,... node provision [--addr HOST[:PORT]] [--endpoint IP:PORT] NAME FILE",
+		Description: `Makes a node's whole identity ahead of time and writes it to FILE as a join bundle,
+for a machine that joins at its first start with nobody at its console. The node is
+registered, and a membership list with it is published.
+
+FILE must not exist. It holds the node's private keys and the key of its disk: delete
+it once the node is up.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "addr", Usage: "where the node's API will be, `HOST[:PORT]`"},
+			&cli.StringFlag{Name: "endpoint", Usage: "where peers will reach the node's WireGuard, `IP:PORT`"},
+		},
+		Action: g.provision,
+	}
+}
+
+// order is what provision was asked for.
+type order struct {
+	name, file     string
+	addr, endpoint address.Address
+}
+
+func parseOrder(cmd *cli.Command) (*order, error) {
+	args, err := command.Args(cmd, 2, 2)
+	if err != nil {
+		return nil, err
+	}
+	o := &order{name: args[0], file: args[1]}
+	if err := nodename.Check(o.name); err != nil {
+		return nil, command.Usagef("%v", err)
+	}
+	if text := cmd.String("addr"); text != "" {
+		if o.addr, err = address.Parse(text, address.APIPort); err != nil {
+			return nil, command.Usagef("--addr: %v", err)
+		}
+	}
+	if text := cmd.String("endpoint"); text != "" {
+		if o.endpoint, err = address.Parse(text, 0); err != nil {
+			return nil, command.Usagef("--endpoint: %v", err)
+		}
+	}
+	return o, nil
+}
+
+func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
+	o, err := parseOrder(cmd)
+	if err != nil {
+		return err
+	}
+	// Before the passphrase is asked for.
+	if g.Env.ConfigDir == "" {
+		return configuration.ErrNone
+	}
+	switch _, err := os.Lstat(o.file); {
+	case err == nil:
+		return fmt.Errorf("%s: %w", command.Printable(o.file), fs.ErrExist)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	c, err := g.unlock(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.leave(ctx)
+	b := new(joinbundle.Bundle)
+	defer b.Wipe()
+	n, err := c.invent(ctx, o, b)
+	if err != nil {
+		return err
+	}
+	if err := c.issue(ctx, o, n, b); err != nil {
+		return err
+	}
+	if err := c.certify(ctx); err != nil {
+		return err
+	}
+	if !o.addr.IsZero() {
+		if err := c.remember(n); err != nil {
+			return err
+		}
+	}
+	if err := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID); err != nil {
+		return err
+	}
+	if err := c.publishAll(ctx); err != nil {
+		return err
+	}
+	return c.explainBundle(o)
+}
+
+// invent makes a node's keys and enters it into the registry.
+func (c *cluster) invent(ctx context.Context, o *order, b *joinbundle.Bundle) (*registry.Node, error) {
+	public, private, err := ed25519.GenerateKey(c.Env.Rand)
+	if err != nil {
+		return nil, fmt.Errorf("make the node's key: %w", err)
+	}
+	defer clear(private)
+	copy(b.NodeKey[:], private[:ed25519.SeedSize])
+	mesh, err := meshkey.New(c.Env.Rand)
+	if err != nil {
+		return nil, err
+	}
+	defer mesh.Wipe()
+	b.WireGuardKey = joinbundle.Key(mesh)
+	meshPublic, err := mesh.Public()
+	if err != nil {
+		return nil, err
+	}
+	entry, err := c.newNode(o.name, public)
+	if err != nil {
+		return nil, err
+	}
+	now := c.Env.Now()
+	entry.MeshKey.Set(meshPublic, now)
+	entry.Endpoint.Set(o.endpoint, now)
+	// The bundle is what it has its identity by. Whether that is ever used shows later.
+	entry.Confirmed.Set(true, now)
+	err = c.update(ctx, func(r *registry.Registry) error {
+		if err := enter(r, entry, o.addr, now); err != nil {
+			return err
+		}
+		// The lists that are in the bundle must have been signed once.
+		r.Revocations = max(r.Revocations, 1)
+		r.Membership++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.registry.Find(entry.ID.String())
+}
+
+// newNode returns the entry of a node with a key.
+func (c *cluster) newNode(name string, key ed25519.PublicKey) (registry.Node, error) {
+	var volume volumeid.ID
+	if _, err := c.Env.Rand.Read(volume[:]); err != nil {
+		return registry.Node{}, fmt.Errorf("choose a volume ID: %w", err)
+	}
+	return registry.NewNode(name, key, volume, c.Env.Now())
+}
+
+// issue writes the bundle's file.
+func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, b *joinbundle.Bundle) error {
+	certificate, err := c.ca.IssueNode(n.Key, c.Env.Now().UTC().Truncate(time.Second), pki.NodeLifetime, c.Env.Rand)
+	if err != nil {
+		return err
+	}
+	key, err := volumekey.Derive(c.objects.Repository.Root, n.Volume)
+	if err != nil {
+		return err
+	}
+	defer clear(key[:])
+	members, err := c.membership()
+	if err != nil {
+		return err
+	}
+	revoked, err := c.revocations()
+	if err != nil {
+		return err
+	}
+	b.NodeCertificate, b.CACertificate = certificate.Raw, c.ca.Authority().Certificate().Raw
+	b.VolumeID, b.VolumeKey = n.Volume, joinbundle.Key(key)
+	b.Membership, b.Revocations = members.Signed(), revoked.Signed()
+	text, err := b.Encode()
+	if err != nil {
+		return err
+	}
+	defer clear(text)
+	if err := atomicfile.Create(o.file, text, bundleMode); err != nil {
+		return c.withdraw(ctx, n, fmt.Errorf("write the join bundle: %w", err))
+	}
+	return nil
+}
+
+// withdraw revokes a node whose bundle could not be written. What is left of it in a
+// file is no use to anybody then.
+func (c *cluster) withdraw(ctx context.Context, n *registry.Node, cause error) error {
+	return errors.Join(cause, c.update(ctx, func(r *registry.Registry) error {
+		r.Remove(n.ID)
+		r.Revocations++
+		return nil
+	}))
+}
+
+// explainBundle says what is to be done with the bundle.
+func (c *cluster) explainBundle(o *order) error {
+	file := command.Printable(o.file)
+	return c.Env.Printf(`join bundle written to %[1]s. Give it to the machine as user data:
+  AWS:    aws ec2 run-instances --user-data file://%[1]s ...
+  GCP:    gcloud compute instances create --metadata-from-file user-data=%[1]s ...
+  Azure:  az vm create --user-data %[1]s ...
+  QEMU:   -fw_cfg name=opt/powercloud/join,file=%[1]s
+It holds the node's private keys and disk key: delete the file once the node is up, and the user data too where the provider allows it.
+Once the node is up, tell pcctl where it is: pcctl --repo ... node addr %[2]s HOST[:PORT]
+`, file, o.name)
+}

@@ -1,0 +1,109 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"powercloud.unidatum.com/go/admin/command"
+	"powercloud.unidatum.com/go/api/client"
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/cluster/volumekey"
+	"powercloud.unidatum.com/go/keys/code"
+	"powercloud.unidatum.com/go/pki"
+)
+
+func (g *group) unlockCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "unlock",
+		Usage:     "Unlock a node's state volume after a restart",
+		UsageText: "pcctl --repo LOC,... node unlock NAME CODE [HOST[:PORT]]",
+		Description: `Unlocks the encrypted state volume of a node that was restarted, with the unlock
+code that its console shows. The key is sent only to a node whose own key has the
+code for its fingerprint, and whose node ID and volume ID are the ones in the
+cluster's registry.
+
+HOST[:PORT] reaches the node at another address, for this time only.`,
+		Action: g.unlockNode,
+	}
+}
+
+func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
+	args, err := command.Args(cmd, 2, 3)
+	if err != nil {
+		return err
+	}
+	var fingerprint pki.Fingerprint
+	typed, err := code.Parse(args[1], len(fingerprint))
+	if err != nil {
+		return command.Usagef("the unlock code: %v", err)
+	}
+	copy(fingerprint[:], typed)
+	var at address.Address
+	if len(args) == 3 {
+		if at, err = address.Parse(args[2], address.APIPort); err != nil {
+			return command.Usagef("%v", err)
+		}
+	}
+	c, err := g.unlock(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.leave(ctx)
+	n, err := c.registry.Find(args[0])
+	if err != nil {
+		return err
+	}
+	if at.IsZero() {
+		at = n.Address.Value
+	}
+	if at.IsZero() {
+		return fmt.Errorf("node %s has no address yet (run 'pcctl --repo ... node addr %s HOST', or give the address here)", n.Name, n.Name)
+	}
+	if err := c.open(ctx, n, at, fingerprint); err != nil {
+		return err
+	}
+	return c.Env.Printf("node %s unlocked\n", n.Name)
+}
+
+// open sends a node its volume's key, if it is the node.
+func (c *cluster) open(ctx context.Context, n *registry.Node, at address.Address, fingerprint pki.Fingerprint) error {
+	if n.Attestation.Value.SEVSNP {
+		return fmt.Errorf("node %s must show an AMD SEV-SNP attestation, which this pcctl can't verify", n.Name)
+	}
+	lock, err := askPinned(ctx, at, fingerprint, route.GetLock(), new(message.None))
+	if err != nil {
+		return err
+	}
+	if lock.ID != n.ID || lock.Volume != n.Volume {
+		return fmt.Errorf("it says that it is node %s with the volume %s, and node %s is %s with the volume %s", lock.ID, lock.Volume, n.Name, n.ID, n.Volume)
+	}
+	key, err := volumekey.Derive(c.objects.Repository.Root, n.Volume)
+	if err != nil {
+		return err
+	}
+	defer clear(key[:])
+	request := &message.Unlock{Volume: n.Volume, VolumeKey: message.Key(key)}
+	defer request.Wipe()
+	_, err = askPinned(ctx, at, fingerprint, route.Unlock(), request)
+	return err
+}
+
+// askPinned asks a locked node over a connection of its own.
+func askPinned[Request, Answer any](ctx context.Context, at address.Address, fingerprint pki.Fingerprint, call route.Call[Request, Answer], request *Request) (*Answer, error) {
+	node, err := client.Pinned(ctx, at, fingerprint, nil)
+	switch {
+	case errors.Is(err, client.ErrFingerprint), errors.Is(err, client.ErrMember):
+		// A node that is open shows its certificate, whose key isn't the code's.
+		return nil, errors.New("node key does not match the unlock code")
+	case err != nil:
+		return nil, err
+	}
+	defer node.Close()
+	return client.Do(ctx, node, call, request)
+}
