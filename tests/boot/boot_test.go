@@ -85,10 +85,10 @@ func TestLink(t *testing.T) {
 	m := machine.Start(ctx, t, with(t, machine.VirtioBlock, machine.VirtioNet))
 	node.ExpectBanner(ctx, m)
 	m.SetLink(ctx, 0, false)
-	m.Expect(ctx, `msg=carrier interface=eth0 carrier=false`)
+	m.Expect(ctx, `msg=carrier svc=pcd interface=eth0 carrier=false`)
 	m.SetLink(ctx, 0, true)
-	m.Expect(ctx, `msg=carrier interface=eth0 carrier=true`)
-	m.Expect(ctx, `msg="address by DHCP" interface=eth0 address=10\.0\.2\.15/24`)
+	m.Expect(ctx, `msg=carrier svc=pcd interface=eth0 carrier=true`)
+	m.Expect(ctx, `msg="address by DHCP" svc=pcd interface=eth0 address=10\.0\.2\.15/24`)
 }
 
 // TestClock gives a node a clock that is years ahead, and a network that names a time
@@ -110,8 +110,8 @@ func TestClock(t *testing.T) {
 
 	ctx := machine.Patient(t)
 	m := machine.Start(ctx, t, config)
-	m.Expect(ctx, `msg="address by DHCP" interface=eth0 address=192\.0\.2\.100/24`)
-	found := m.Expect(ctx, `msg="the clock is right" server=192\.0\.2\.1 offset=(\S+) `)
+	m.Expect(ctx, `msg="address by DHCP" svc=pcd interface=eth0 address=192\.0\.2\.100/24`)
+	found := m.Expect(ctx, `msg="the clock is right" svc=pcd server=192\.0\.2\.1 offset=(\S+) `)
 	offset, err := time.ParseDuration(found[1])
 	if err != nil {
 		t.Fatal(err)

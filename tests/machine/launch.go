@@ -85,6 +85,14 @@ func overlay(t tools, path string, disk Disk) error {
 	return nil
 }
 
+// enlarge makes a disk's overlay larger.
+func enlarge(t tools, path string, size int64) error {
+	if out, err := t.command("usr/bin/qemu-img", "resize", "-q", "-f", "qcow2", path, fmt.Sprint(size)).CombinedOutput(); err != nil {
+		return fmt.Errorf("qemu-img: %w: %s", err, out)
+	}
+	return nil
+}
+
 // running is a machine that is on.
 type running struct {
 	qemu    *process

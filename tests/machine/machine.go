@@ -155,6 +155,17 @@ func (m *Machine) Move(disk int, to Controller) {
 	}
 }
 
+// Enlarge gives a disk, counted from 0, a larger size in bytes. The machine must be off.
+func (m *Machine) Enlarge(disk int, size int64) {
+	m.t.Helper()
+	if m.on != nil {
+		m.t.Fatalf("%s is on: its disks can't be enlarged", m.config.Name)
+	}
+	if err := enlarge(m.tools, overlayFile(m.folder, disk), size); err != nil {
+		m.t.Fatalf("enlarge a disk: %v", err)
+	}
+}
+
 // Wait waits until the machine has switched itself off.
 func (m *Machine) Wait(ctx context.Context) {
 	m.t.Helper()

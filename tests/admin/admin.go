@@ -1,0 +1,99 @@
+// Package admin is an admin's machine for tests: the real pcctl, as a program, with a
+// configuration directory and a cluster of its own.
+package admin
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"powercloud.unidatum.com/tests/built"
+)
+
+// passphrase is that of every cluster here.
+const passphrase = "a passphrase of the tests"
+
+// Admin is an admin's machine. Its methods fail the test where pcctl doesn't do what
+// they say.
+type Admin struct {
+	t          testing.TB
+	pcctl      string
+	folder     string
+	repository string
+}
+
+// New makes a cluster over three directories. Bazel tells where pcctl is by the
+// variable PCCTL.
+func New(ctx context.Context, t testing.TB) *Admin {
+	t.Helper()
+	pcctl, err := filepath.Abs(built.Path(t, "PCCTL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	a := &Admin{t: t, pcctl: pcctl, folder: folder}
+	for _, name := range []string{"home", "colo", "cloud"} {
+		a.repository += "," + filepath.Join(folder, name)
+	}
+	a.repository = a.repository[1:]
+	a.Unlocked(ctx, "init")
+	return a
+}
+
+// Path returns the path of a file of the admin's.
+func (a *Admin) Path(name string) string { return filepath.Join(a.folder, name) }
+
+// Unlocked runs pcctl with the cluster's locations and passphrase, and returns what it
+// prints.
+func (a *Admin) Unlocked(ctx context.Context, arguments ...string) string {
+	a.t.Helper()
+	return a.succeed(a.run(ctx, append([]string{"--repo", a.repository}, arguments...), true))
+}
+
+// Run runs pcctl with the admin certificate alone, and returns what it prints.
+func (a *Admin) Run(ctx context.Context, arguments ...string) string {
+	a.t.Helper()
+	return a.succeed(a.run(ctx, arguments, false))
+}
+
+// Refused runs pcctl with the cluster's locations and passphrase, which must fail, and
+// returns the error that it prints.
+func (a *Admin) Refused(ctx context.Context, arguments ...string) string {
+	a.t.Helper()
+	r := a.run(ctx, append([]string{"--repo", a.repository}, arguments...), true)
+	if r.err == nil {
+		a.t.Fatalf("pcctl %s did not fail:\n%s", strings.Join(arguments, " "), r.output)
+	}
+	return strings.TrimSpace(r.errors)
+}
+
+// result is what came of running pcctl.
+type result struct {
+	arguments      []string
+	output, errors string
+	err            error
+}
+
+func (a *Admin) run(ctx context.Context, arguments []string, unlocked bool) result {
+	var output, errors bytes.Buffer
+	command := exec.CommandContext(ctx, a.pcctl, arguments...)
+	command.Dir, command.Stdout, command.Stderr = a.folder, &output, &errors
+	command.Env = append(os.Environ(), "POWERCLOUD_CONFIG="+filepath.Join(a.folder, "config"), "TZ=UTC")
+	if unlocked {
+		command.Env = append(command.Env, "POWERCLOUD_PASSPHRASE="+passphrase)
+	}
+	err := command.Run()
+	return result{arguments, output.String(), errors.String(), err}
+}
+
+func (a *Admin) succeed(r result) string {
+	a.t.Helper()
+	if r.err != nil {
+		a.t.Fatalf("pcctl %s: %v\n%s%s", strings.Join(r.arguments, " "), r.err, r.output, r.errors)
+	}
+	return r.output
+}
