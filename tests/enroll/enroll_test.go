@@ -29,6 +29,8 @@ func blank(t *testing.T) machine.Config {
 	image, architecture := machine.Image(t)
 	config := node.Machine(architecture, image)
 	config.Cards[0].Forward = []int{port}
+	// The firmware finds it again behind another controller.
+	config.Disks[0].Boot = 1
 	return config
 }
 

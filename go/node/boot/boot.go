@@ -98,10 +98,10 @@ func (s *system) report(what string, err error) {
 		return
 	}
 	if errors.Is(err, mounts.ErrAbsent) {
-		s.log.Info("done without", "error", err)
+		s.log.Info("done without", "err", err)
 		return
 	}
-	s.log.Warn(what, "error", err)
+	s.log.Warn(what, "err", err)
 }
 
 // prepareCrash sees to it that descriptors 0 to 2 are something, and that what
@@ -115,7 +115,7 @@ func (s *system) prepareCrash() {
 		// The lowest number that is free is the one that was missing. It stays
 		// open for good.
 		if _, err := unix.Open(os.DevNull, unix.O_RDWR, 0); err != nil {
-			s.log.Warn("standard input or output is missing", "descriptor", fd, "error", err)
+			s.log.Warn("standard input or output is missing", "descriptor", fd, "err", err)
 		}
 	}
 	for _, path := range s.machine.CrashOutput {
@@ -138,12 +138,12 @@ func (s *system) prepare() {
 	s.report("the random number generator gets nothing from the machine", random.Mix(m.RandomDevice, m.RandomSources))
 	for _, err := range sysctl.Apply(m.SysctlRoot, m.Settings) {
 		if !errors.Is(err, sysctl.ErrAbsent) {
-			s.log.Warn("the kernel isn't set up as it should be", "error", err)
+			s.log.Warn("the kernel isn't set up as it should be", "err", err)
 		}
 	}
 	if m.HostName != "" {
 		if err := unix.Sethostname([]byte(m.HostName)); err != nil {
-			s.log.Warn("the host name can't be set", "name", m.HostName, "error", err)
+			s.log.Warn("the host name can't be set", "name", m.HostName, "err", err)
 		}
 	}
 	// pcd holds many connections and files.
@@ -171,7 +171,7 @@ func (s *system) prepareGroups() {
 		s.log.Warn("the kernel lacks controllers", "missing", missing)
 	}
 	if err != nil {
-		s.log.Warn("pcd runs without a control group", "error", err)
+		s.log.Warn("pcd runs without a control group", "err", err)
 		return
 	}
 	s.group = func(start int) (*cgroup.Group, error) {
@@ -190,7 +190,7 @@ func (s *system) waitForEntropy() {
 	defer cancel()
 	if err := random.Wait(ctx); err != nil {
 		// pcd will wait by itself where it needs them.
-		s.log.Warn("the random number generator isn't ready; pcd starts nevertheless", "error", err)
+		s.log.Warn("the random number generator isn't ready; pcd starts nevertheless", "err", err)
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *system) listen(ctx context.Context, signals <-chan os.Signal) {
 		case errors.Is(err, powerbutton.ErrNone):
 			s.log.Info("there is no power button to listen to")
 		case ctx.Err() == nil:
-			s.log.Warn("the power button isn't listened to any more", "error", err)
+			s.log.Warn("the power button isn't listened to any more", "err", err)
 		}
 	})
 	for {
@@ -276,7 +276,7 @@ func (s *system) keepDaemon(ctx context.Context, reap *reaper.Reaper) ending {
 func (s *system) end(e ending) error {
 	s.alive.expect("the end", s.machine.Timing.Processes+2*time.Minute)
 	if killed, err := power.EndProcesses(s.machine.Proc, s.machine.Timing.Processes); err != nil || killed > 0 {
-		s.log.Warn("not every process ended by itself", "killed", killed, "error", err)
+		s.log.Warn("not every process ended by itself", "killed", killed, "err", err)
 	}
 	s.report("not everything could be unmounted", s.machine.Unmount())
 	s.log.Info("good-bye", "action", e.action.String())
@@ -289,7 +289,7 @@ func (s *system) end(e ending) error {
 		}
 	}
 	if err := s.machine.End(e.action); err != nil {
-		s.log.Error("the machine's run can't be ended", "error", err)
+		s.log.Error("the machine's run can't be ended", "err", err)
 		s.out.consoles.Flush(5 * time.Second)
 		return err
 	}

@@ -68,7 +68,7 @@ func findCrashes(m Machine, log *slog.Logger) *crashes {
 	var err error
 	c.dumps, err = pstore.Read(m.Pstore)
 	if err != nil {
-		log.Warn("not all that the kernel saved can be read", "error", err)
+		log.Warn("not all that the kernel saved can be read", "err", err)
 	}
 	for _, d := range c.dumps {
 		if d.Reason == "Panic" || d.Reason == "" {
@@ -83,7 +83,7 @@ func findCrashes(m Machine, log *slog.Logger) *crashes {
 			err = keep(m.RunDir, pstore.KeptName, string(text))
 		}
 		if err != nil {
-			log.Warn("what earlier boots ended with can't be kept in memory", "error", err)
+			log.Warn("what earlier boots ended with can't be kept in memory", "err", err)
 		}
 	}
 	if extra := len(c.dumps) - keptDumps; extra > 0 {
@@ -128,7 +128,7 @@ func (c *crashes) forgive(log *slog.Logger) string {
 func (c *crashes) remove(log *slog.Logger, dumps []pstore.Dump) {
 	for _, d := range dumps {
 		if err := pstore.Remove(c.dir, d); err != nil {
-			log.Warn("what an earlier boot ended with can't be removed", "error", err)
+			log.Warn("what an earlier boot ended with can't be removed", "err", err)
 		}
 	}
 }

@@ -100,11 +100,11 @@ func (d *daemon) once(ctx context.Context) string {
 	status := i.child.Status()
 	d.clear(i)
 	if err := i.conn.Close(); err != nil {
-		d.log.Warn("the connection with pcd can't be closed", "error", err)
+		d.log.Warn("the connection with pcd can't be closed", "err", err)
 	}
 	if ctx.Err() == nil {
 		if err := keep(d.machine.RunDir, wordsFile, i.words.text()); err != nil {
-			d.log.Warn("pcd's last words can't be kept in memory", "error", err)
+			d.log.Warn("pcd's last words can't be kept in memory", "err", err)
 		}
 	}
 	return reaper.Describe(status)
@@ -142,7 +142,7 @@ func (d *daemon) start() (*instance, error) {
 	child, err := d.reaper.Start(d.machine.Program, d.machine.Arguments, attributes)
 	if err != nil && group != nil {
 		// It may be the group's fault.
-		d.log.Warn("pcd runs without a control group", "error", errors.Join(err, group.Remove()))
+		d.log.Warn("pcd runs without a control group", "err", errors.Join(err, group.Remove()))
 		group, attributes.Sys.UseCgroupFD = nil, false
 		child, err = d.reaper.Start(d.machine.Program, d.machine.Arguments, attributes)
 	}
@@ -177,7 +177,7 @@ func (d *daemon) makeGroup() (*cgroup.Group, *os.File) {
 			return group, folder
 		}
 	}
-	d.log.Warn("pcd runs without a control group", "error", err)
+	d.log.Warn("pcd runs without a control group", "err", err)
 	return nil, nil
 }
 
@@ -190,7 +190,7 @@ func (d *daemon) receive(i *instance) {
 		switch {
 		case errors.Is(err, notify.ErrMalformed):
 			if garbage++; garbage == 1 {
-				d.log.Warn("pcd said something that isn't understood", "error", err)
+				d.log.Warn("pcd said something that isn't understood", "err", err)
 			}
 			continue
 		case err != nil:
@@ -252,7 +252,7 @@ func (d *daemon) hear(m notify.Message) {
 func (d *daemon) stop(i *instance) {
 	d.alive.expect("pcd's keeper", d.machine.Timing.Stop+d.machine.Timing.Dump+3*beat)
 	if err := i.conn.Send(notify.Message{Kind: notify.Stop, Text: "the machine stops"}); err != nil {
-		d.log.Warn("pcd can't be told to stop", "error", err)
+		d.log.Warn("pcd can't be told to stop", "err", err)
 	}
 	d.signal(i, unix.SIGTERM)
 	select {
@@ -277,7 +277,7 @@ func (d *daemon) kill(i *instance) {
 
 func (d *daemon) signal(i *instance, s syscall.Signal) {
 	if err := d.reaper.Signal(i.child, s); err != nil && !errors.Is(err, reaper.ErrEnded) {
-		d.log.Warn("pcd can't be signalled", "error", err)
+		d.log.Warn("pcd can't be signalled", "err", err)
 	}
 }
 
@@ -288,7 +288,7 @@ func (d *daemon) clear(i *instance) {
 		ctx, cancel := context.WithTimeout(context.Background(), d.machine.Timing.Dump)
 		defer cancel()
 		if err := errors.Join(i.group.Kill(), i.group.WaitEmpty(ctx), i.group.Remove()); err != nil {
-			d.log.Warn("what pcd has left running can't be ended", "error", err)
+			d.log.Warn("what pcd has left running can't be ended", "err", err)
 		}
 	}
 	select {

@@ -71,13 +71,13 @@ func (l *liveness) feed(ctx context.Context, w feeder, log *slog.Logger) {
 	for {
 		if err := l.late(); err != nil {
 			if !starving {
-				log.Error("the watchdog isn't fed any more and will reset the machine", "error", err)
+				log.Error("the watchdog isn't fed any more and will reset the machine", "err", err)
 			}
 			starving = true
 		} else {
 			starving = false
 			if err := w.Ping(); err != nil {
-				log.Warn("the watchdog can't be fed", "error", err)
+				log.Warn("the watchdog can't be fed", "err", err)
 			}
 		}
 		select {
@@ -94,7 +94,7 @@ func (l *liveness) feed(ctx context.Context, w feeder, log *slog.Logger) {
 func openWatchdogs(m Machine, open func(path string, timeout time.Duration) (*watchdog.Watchdog, error), log *slog.Logger) []*watchdog.Watchdog {
 	found, err := watchdog.Find(m.WatchdogClass)
 	if err != nil {
-		log.Warn("nothing resets this machine when it freezes", "error", err)
+		log.Warn("nothing resets this machine when it freezes", "err", err)
 		return nil
 	}
 	var opened []*watchdog.Watchdog
@@ -107,7 +107,7 @@ func openWatchdogs(m Machine, open func(path string, timeout time.Duration) (*wa
 		}
 		w, err := open(m.Devices+"/"+f.Name, m.Timing.Watchdog)
 		if err != nil {
-			log.Warn("a watchdog can't be used", "watchdog", f.Identity, "error", err)
+			log.Warn("a watchdog can't be used", "watchdog", f.Identity, "err", err)
 			continue
 		}
 		log.Info("the watchdog runs", "watchdog", f.Identity, "software", f.Software, "timeout", w.Timeout())

@@ -138,7 +138,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			k.tellUnknown(err)
 			wait = pace.failed()
 		case err != nil:
-			k.config.Log.Warn("the clock wasn't checked", "error", err)
+			k.config.Log.Warn("the clock wasn't checked", "err", err)
 			wait = k.poll()
 		default:
 			wait = k.poll()
@@ -175,7 +175,7 @@ func (k *Keeper) rest(ctx context.Context, wait time.Duration) error {
 func (k *Keeper) tellUnknown(err error) {
 	if reason := gist(err); reason != k.told {
 		k.told = reason
-		k.config.Log.Info("the time isn't known yet", "error", err)
+		k.config.Log.Info("the time isn't known yet", "err", err)
 	}
 }
 
@@ -249,7 +249,7 @@ func (k *Keeper) measure(ctx context.Context, servers []string) (Measurement, er
 	}
 	best, wrong, err := choose(good)
 	for _, m := range wrong {
-		k.config.Log.Warn("a time server disagrees", "server", m.Source, "offset", m.Offset, "error", m.Error)
+		k.config.Log.Warn("a time server disagrees", "server", m.Source, "offset", m.Offset, "err", m.Error)
 	}
 	if err != nil {
 		return Measurement{}, because(err, failures)
@@ -304,7 +304,7 @@ func (k *Keeper) first(m Measurement) error {
 	if err := k.config.Clock.Slew(rest, quickPoll, m.Error); err != nil {
 		return err
 	}
-	k.config.Log.Info("the clock is right", "server", m.Source, "offset", m.Offset, "error", m.Error)
+	k.config.Log.Info("the clock is right", "server", m.Source, "offset", m.Offset, "err", m.Error)
 	k.once.Do(func() { close(k.synced) })
 	return nil
 }

@@ -175,7 +175,7 @@ func obey(ctx context.Context, c Config, stop context.CancelCauseFunc) error {
 		m, err := c.Notify.Receive()
 		switch {
 		case errors.Is(err, notify.ErrMalformed):
-			c.Log.Warn("PID 1 said something that isn't understood", "error", err)
+			c.Log.Warn("PID 1 said something that isn't understood", "err", err)
 		case err != nil:
 			if ctx.Err() != nil {
 				return ctx.Err()

@@ -72,11 +72,11 @@ func Find(ctx context.Context, sources Sources, check Check, log *slog.Logger) (
 			return found(b)
 		}
 	case !errors.Is(err, fwcfg.ErrNone):
-		log.Warn("could not read QEMU's fw_cfg file", "error", err)
+		log.Warn("could not read QEMU's fw_cfg file", "err", err)
 	}
 	cloud, err := sources.Cloud()
 	if err != nil {
-		log.Warn("could not read all that SMBIOS says of this machine", "error", err)
+		log.Warn("could not read all that SMBIOS says of this machine", "err", err)
 	}
 	if cloud == smbios.None {
 		return nil, ErrNone
@@ -98,7 +98,7 @@ func (f finder) inCloud(ctx context.Context, cloud smbios.Cloud) (*joinbundle.Bu
 		f.log.Info("no user data; waiting for console enrollment", "cloud", string(cloud))
 		return nil, ErrNone
 	case err != nil:
-		f.log.Warn("could not read user data; waiting for console enrollment", "cloud", string(cloud), "error", err)
+		f.log.Warn("could not read user data; waiting for console enrollment", "cloud", string(cloud), "err", err)
 		return nil, ErrNone
 	}
 	b, _ := f.judge(text, "user data of "+string(cloud))
@@ -128,7 +128,7 @@ func (f finder) judge(text []byte, source string) (b *joinbundle.Bundle, ours bo
 		}
 	}
 	if err != nil {
-		f.log.Warn("invalid join bundle; waiting for console enrollment", "source", source, "error", err)
+		f.log.Warn("invalid join bundle; waiting for console enrollment", "source", source, "err", err)
 		return nil, true
 	}
 	f.log.Info("found a join bundle", "source", source)

@@ -63,12 +63,12 @@ func TestFind(t *testing.T) {
 		notOurs   = `level=INFO msg="this isn't a join bundle, and is ignored" source="QEMU's fw_cfg" bytes=22` + "\n"
 		inFirm    = `level=INFO msg="found a join bundle" source="QEMU's fw_cfg"` + "\n"
 		inAzure   = `level=INFO msg="found a join bundle" source="user data of Azure"` + "\n"
-		badFirm   = `level=WARN msg="invalid join bundle; waiting for console enrollment" source="QEMU's fw_cfg" error=`
-		badAzure  = `level=WARN msg="invalid join bundle; waiting for console enrollment" source="user data of Azure" error=`
+		badFirm   = `level=WARN msg="invalid join bundle; waiting for console enrollment" source="QEMU's fw_cfg" err=`
+		badAzure  = `level=WARN msg="invalid join bundle; waiting for console enrollment" source="user data of Azure" err=`
 		noData    = `level=INFO msg="no user data; waiting for console enrollment" cloud=Azure` + "\n"
-		unread    = `level=WARN msg="could not read user data; waiting for console enrollment" cloud=Azure error="the wire is cut"` + "\n"
-		badSMBIOS = `level=WARN msg="could not read all that SMBIOS says of this machine" error="the wire is cut"` + "\n"
-		badRead   = `level=WARN msg="could not read QEMU's fw_cfg file" error="the wire is cut"` + "\n"
+		unread    = `level=WARN msg="could not read user data; waiting for console enrollment" cloud=Azure err="the wire is cut"` + "\n"
+		badSMBIOS = `level=WARN msg="could not read all that SMBIOS says of this machine" err="the wire is cut"` + "\n"
+		badRead   = `level=WARN msg="could not read QEMU's fw_cfg file" err="the wire is cut"` + "\n"
 	)
 	wire := errors.New("the wire is cut")
 	// A source returns a text, or an error.
@@ -296,7 +296,7 @@ func TestMachineWhoseServiceIsTurnedOff(t *testing.T) {
 	}
 	all := logged()
 	if strings.Count(all, `msg="metadata service not answering" cloud=AWS`) != 5 ||
-		!strings.Contains(all[strings.LastIndex(strings.TrimSpace(all), "\n"):], `level=WARN msg="could not read user data; waiting for console enrollment" cloud=AWS error="metadata service not answering in 5 tries: `) {
+		!strings.Contains(all[strings.LastIndex(strings.TrimSpace(all), "\n"):], `level=WARN msg="could not read user data; waiting for console enrollment" cloud=AWS err="metadata service not answering in 5 tries: `) {
 		t.Errorf("the log has\n%s", all)
 	}
 }

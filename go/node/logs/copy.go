@@ -208,7 +208,7 @@ func (c *copying) append(entries []entry) error {
 // them.
 func (c *copying) drop(lines []line, err error) {
 	if c.dropped == 0 {
-		c.log.config.Log.Warn("the disk is full: the node's log isn't written", "error", err)
+		c.log.config.Log.Warn("the disk is full: the node's log isn't written", "err", err)
 	}
 	// The first line stands for what was dropped before, if there was any.
 	c.dropped = 0

@@ -173,7 +173,7 @@ func (l *Log) keepPanics(r *ring) {
 		err = copyPanics(r, dumps)
 	}
 	if err != nil {
-		l.config.Log.Warn("what earlier boots ended with can't be kept", "error", err)
+		l.config.Log.Warn("what earlier boots ended with can't be kept", "err", err)
 	}
 }
 
@@ -184,7 +184,7 @@ func (l *Log) openKernel() (KernelLog, error) {
 	}
 	kernel, err := l.config.Kernel()
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		l.config.Log.Info("the kernel's log isn't kept", "error", err)
+		l.config.Log.Info("the kernel's log isn't kept", "err", err)
 		return nil, nil
 	}
 	return kernel, err

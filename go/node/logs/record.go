@@ -36,7 +36,7 @@ const (
 )
 
 // levels are the levels' names.
-var levels = [...]string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
+var levels = [...]string{"emergency", "alert", "critical", "err", "warning", "notice", "info", "debug"}
 
 // String returns the level's name, such as "warning".
 func (l Level) String() string {

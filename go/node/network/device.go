@@ -84,11 +84,11 @@ func (n *Network) start(ctx context.Context, table *link.Table, i link.Interface
 // run manages the interface until ctx is done.
 func (d *device) run(ctx context.Context, i link.Interface) {
 	for _, err := range sysctl.Apply(d.network.config.SysctlRoot, d.settings()) {
-		d.log.Warn("the interface isn't set up as it should be", "error", err)
+		d.log.Warn("the interface isn't set up as it should be", "err", err)
 	}
 	if !i.Up {
 		if err := d.table.Up(d.index); err != nil {
-			d.log.Error("the interface stays off", "error", err)
+			d.log.Error("the interface stays off", "err", err)
 		}
 	}
 	select {
@@ -153,7 +153,7 @@ func (d *device) observe(i link.Interface) {
 	d.mu.Unlock()
 	if !i.Up {
 		if err := d.table.Up(d.index); err != nil {
-			d.log.Error("the interface stays off", "error", err)
+			d.log.Error("the interface stays off", "err", err)
 		}
 	}
 	if before.Carrier == i.Carrier {
@@ -246,7 +246,7 @@ func (d *device) applyLease6(l *dhcp6.Lease) {
 		// section 18.2.10.1).
 		p := netip.PrefixFrom(a.Address, 128)
 		if err := d.table.SetAddress(d.index, p, a.Valid, a.Preferred); err != nil {
-			d.log.Error("an address by DHCPv6 can't be used", "error", err)
+			d.log.Error("an address by DHCPv6 can't be used", "err", err)
 			continue
 		}
 		if !slices.Contains(old, p) {
@@ -258,7 +258,7 @@ func (d *device) applyLease6(l *dhcp6.Lease) {
 		if !slices.Contains(now, p) {
 			d.log.Info("address by DHCPv6 is over", "address", p.Addr())
 			if err := d.table.RemoveAddress(d.index, p); err != nil {
-				d.log.Warn("an address that is over stays", "error", err)
+				d.log.Warn("an address that is over stays", "err", err)
 			}
 		}
 	}

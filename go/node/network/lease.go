@@ -23,7 +23,7 @@ func (d *device) applyLease(l *dhcp.Lease) {
 	// may have left, the kernel takes away every newer one of that network.
 	d.removeOthers(l.Address)
 	if err := d.table.SetAddress(d.index, l.Address, l.Duration, l.Duration); err != nil {
-		d.log.Error("the address by DHCP can't be used", "error", err)
+		d.log.Error("the address by DHCP can't be used", "err", err)
 		return
 	}
 	d.setRoutes(d.routes(l, routeMTU))
@@ -62,12 +62,12 @@ func sameDestination(routes []link.Route, p netip.Prefix) bool {
 func (d *device) setRoutes(wanted []link.Route) {
 	for _, r := range wanted {
 		if err := d.table.SetRoute(r); err != nil {
-			d.log.Error("a route by DHCP can't be used", "error", err)
+			d.log.Error("a route by DHCP can't be used", "err", err)
 		}
 	}
 	present, err := d.table.Routes(d.index)
 	if err != nil {
-		d.log.Warn("routes that are over may stay", "error", err)
+		d.log.Warn("routes that are over may stay", "err", err)
 		return
 	}
 	for _, r := range present {
@@ -75,7 +75,7 @@ func (d *device) setRoutes(wanted []link.Route) {
 			continue
 		}
 		if err := d.table.RemoveRoute(r); err != nil {
-			d.log.Warn("a route that is over stays", "error", err)
+			d.log.Warn("a route that is over stays", "err", err)
 		}
 	}
 }
@@ -84,13 +84,13 @@ func (d *device) setRoutes(wanted []link.Route) {
 func (d *device) removeOthers(keep netip.Prefix) {
 	addresses, err := d.table.Addresses(d.index)
 	if err != nil {
-		d.log.Warn("addresses that are over may stay", "error", err)
+		d.log.Warn("addresses that are over may stay", "err", err)
 		return
 	}
 	for _, a := range addresses {
 		if a.Addr().Is4() && a != keep {
 			if err := d.table.RemoveAddress(d.index, a); err != nil {
-				d.log.Warn("an address that is over stays", "error", err)
+				d.log.Warn("an address that is over stays", "err", err)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (d *device) changeMTU(mtu int) {
 	}
 	if err := d.table.SetMTU(d.index, mtu); err != nil {
 		// More than the device can do, for instance.
-		d.log.Warn("the interface keeps its MTU", "mtu", current, "error", err)
+		d.log.Warn("the interface keeps its MTU", "mtu", current, "err", err)
 		return
 	}
 	d.mu.Lock()
@@ -75,7 +75,7 @@ func (d *device) noteMTU() {
 		err = os.Rename(file+".new", file)
 	}
 	if err != nil {
-		d.log.Warn("the interface's own MTU is forgotten when pcd restarts", "error", err)
+		d.log.Warn("the interface's own MTU is forgotten when pcd restarts", "err", err)
 	}
 }
 
@@ -92,13 +92,13 @@ func (n *Network) recallMTU(index, current int) int {
 			return noted
 		}
 	}
-	n.config.Log.Warn("an interface's own MTU isn't known any more", "index", index, "content", string(content), "error", err)
+	n.config.Log.Warn("an interface's own MTU isn't known any more", "index", index, "content", string(content), "err", err)
 	return current
 }
 
 // forgetMTU removes what was noted of an interface that has its own MTU, or is gone.
 func (n *Network) forgetMTU(index int) {
 	if err := os.Remove(n.mtuFile(index)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		n.config.Log.Warn("what was noted of an interface stays", "error", err)
+		n.config.Log.Warn("what was noted of an interface stays", "err", err)
 	}
 }

@@ -154,7 +154,7 @@ func (n *Network) reconcile(ctx context.Context, table *link.Table, devices map[
 		if i.Name == "lo" && !i.Up {
 			// Nothing else does it in a machine without other programs.
 			if err := table.Up(i.Index); err != nil {
-				n.config.Log.Warn("the loopback interface stays off", "error", err)
+				n.config.Log.Warn("the loopback interface stays off", "err", err)
 			}
 		}
 		if !n.config.Manage(i) {
@@ -184,7 +184,7 @@ func (n *Network) describe(table *link.Table, i link.Interface) Interface {
 	addresses, err := table.Addresses(i.Index)
 	if err != nil {
 		// The interface may be gone; the kernel tells when it is.
-		n.config.Log.Debug("an interface's addresses can't be read", "interface", i.Name, "error", err)
+		n.config.Log.Debug("an interface's addresses can't be read", "interface", i.Name, "err", err)
 	}
 	return Interface{
 		Index: i.Index, Name: i.Name, HardwareAddr: i.HardwareAddr.String(),
@@ -239,7 +239,7 @@ func (n *Network) publish(interfaces []Interface) (next time.Time) {
 
 func (n *Network) writeResolver(servers []netip.Addr) {
 	if err := resolver.Write(n.config.ResolvConf, servers); err != nil {
-		n.config.Log.Error("names can't be looked up", "error", err)
+		n.config.Log.Error("names can't be looked up", "err", err)
 		return
 	}
 	n.config.Log.Info("name servers", "servers", servers)

@@ -106,6 +106,6 @@ func (d *device) listen(ctx context.Context) error {
 // setRouters has the kernel listen to routers, or not.
 func (d *device) setRouters(value string) {
 	if err := sysctl.Set(d.network.config.SysctlRoot, d.parameter(acceptRouters), value); err != nil {
-		d.log.Error("the kernel can't be told whether to heed routers", "error", err)
+		d.log.Error("the kernel can't be told whether to heed routers", "err", err)
 	}
 }

@@ -128,7 +128,7 @@ func (t *Tree) keep(ctx context.Context, i int) {
 			return
 		}
 		wait := waits.Ended(t.now().Sub(began))
-		t.log.Warn("a component ended and will be started again", "component", c.Name, "wait", wait, "error", err)
+		t.log.Warn("a component ended and will be started again", "component", c.Name, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-t.after(wait):

@@ -107,10 +107,10 @@ func (p *protocol) Lose(l *Lease, refusal error) {
 
 // Missing says that there is no address yet.
 func (p *protocol) Missing(wait time.Duration, err error) {
-	p.log.Info("no address by DHCP yet", "wait", wait, "error", err)
+	p.log.Info("no address by DHCP yet", "wait", wait, "err", err)
 }
 
 // NotExtended says that the address got no more time.
 func (p *protocol) NotExtended(l *Lease, err error) {
-	p.log.Info("the DHCP lease wasn't extended", "address", l.Address, "error", err)
+	p.log.Info("the DHCP lease wasn't extended", "address", l.Address, "err", err)
 }

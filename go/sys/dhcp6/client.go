@@ -95,7 +95,7 @@ func (p *protocol) Use(before, l *Lease) {
 func (p *protocol) Lose(_ *Lease, refusal error) {
 	switch {
 	case refusal != nil:
-		p.log.Warn("the DHCPv6 server took the addresses back", "error", refusal)
+		p.log.Warn("the DHCPv6 server took the addresses back", "err", refusal)
 	case p.addresses:
 		p.log.Warn("the DHCPv6 lease is over")
 	}
@@ -104,10 +104,10 @@ func (p *protocol) Lose(_ *Lease, refusal error) {
 
 // Missing says that there is no lease yet.
 func (p *protocol) Missing(wait time.Duration, err error) {
-	p.log.Info("nothing by DHCPv6 yet", "wait", wait, "error", err)
+	p.log.Info("nothing by DHCPv6 yet", "wait", wait, "err", err)
 }
 
 // NotExtended says that the lease got no more time.
 func (p *protocol) NotExtended(_ *Lease, err error) {
-	p.log.Info("the DHCPv6 lease wasn't extended", "error", err)
+	p.log.Info("the DHCPv6 lease wasn't extended", "err", err)
 }

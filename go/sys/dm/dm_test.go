@@ -22,7 +22,7 @@ func TestSizes(t *testing.T) {
 
 var example = []Target{
 	{0, 8, "linear", "/dev/vda2 2048"},
-	{8, 1 << 40, "error", ""},
+	{8, 1 << 40, "err", ""},
 	{1<<40 + 8, 16, "crypt", strings.Repeat("x", maxParameters)},
 }
 

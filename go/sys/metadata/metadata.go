@@ -103,7 +103,7 @@ func (r *Reader) UserData(ctx context.Context, s Service) ([]byte, error) {
 		case errors.Is(err, errMissing):
 			r.Log.Info("no user data yet", "cloud", s.name, "try", try, "of", tries)
 		default:
-			r.Log.Warn(ErrNotAnswering.Error(), "cloud", s.name, "try", try, "of", tries, "error", err)
+			r.Log.Warn(ErrNotAnswering.Error(), "cloud", s.name, "try", try, "of", tries, "err", err)
 		}
 		if try == tries {
 			return nil, fmt.Errorf("%w in %d tries: %w", ErrNotAnswering, tries, err)
