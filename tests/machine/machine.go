@@ -283,13 +283,26 @@ func (m *Machine) Screenshot(ctx context.Context) image.Image {
 func (m *Machine) Address(ctx context.Context, port int) string {
 	m.t.Helper()
 	var table string
-	m.execute(ctx, "human-monitor-command", map[string]any{"command-line": "info usernet"}, &table)
+	m.execute(ctx, "human-monitor-command", userNetwork(), &table)
+	address, err := forwarded(table, port)
+	if err != nil {
+		m.t.Fatalf("%s: %v", m.config.Name, err)
+	}
+	return address
+}
+
+// userNetwork are the arguments of QMP's human-monitor-command that ask for a table of
+// what QEMU's own networks forward.
+func userNetwork() map[string]any { return map[string]any{"command-line": "info usernet"} }
+
+// forwarded finds in that table where a port of the machine's is reached.
+func forwarded(table string, port int) (string, error) {
 	pattern := regexp.MustCompile(fmt.Sprintf(`TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+%d\s`, port))
 	found := pattern.FindStringSubmatch(table)
 	if found == nil {
-		m.t.Fatalf("%s forwards no port %d; QEMU knows of:\n%s", m.config.Name, port, table)
+		return "", fmt.Errorf("no port %d is forwarded; QEMU knows of:\n%s", port, table)
 	}
-	return "127.0.0.1:" + found[1]
+	return "127.0.0.1:" + found[1], nil
 }
 
 // Variables are the UEFI variables that the machine has stored.

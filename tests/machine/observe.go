@@ -72,3 +72,12 @@ func (o *Observed) Console() *Console { return o.console }
 
 // Since is when the machine began to execute instructions.
 func (o *Observed) Since() time.Time { return o.since }
+
+// Address is where a TCP port in Card.Forward is reached from this host.
+func (o *Observed) Address(ctx context.Context, port int) (string, error) {
+	var table string
+	if err := o.on.monitor.Execute(ctx, "human-monitor-command", userNetwork(), &table); err != nil {
+		return "", err
+	}
+	return forwarded(table, port)
+}
