@@ -114,7 +114,8 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID); err != nil {
 		return err
 	}
-	if err := c.publishAll(ctx); err != nil {
+	// The bundle has the same lists.
+	if err := c.handOut(ctx); err != nil {
 		return err
 	}
 	return c.explainBundle(o)
