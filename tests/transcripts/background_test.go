@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -22,7 +24,7 @@ const patience = time.Minute
 // RECORD is the session's record, where STEP.sh is the command and STEP.want what it
 // is to print first. Once it has, or can't any more, STEP.out and STEP.status are
 // written, the codes that it has printed are put into later steps, and STEP.ready, a
-// named pipe, gets a line. The exit status is the command's.
+// named pipe, gets a line. The exit status is the command's, which also gets SIGTERM.
 func background() int {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: background RECORD STEP")
@@ -61,6 +63,14 @@ func (b *running) run() (status int, err error) {
 	if err := command.Start(); err != nil {
 		return 2, errors.Join(err, b.tell())
 	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	go func() {
+		for s := range signals {
+			// It may have ended.
+			_ = command.Process.Signal(s)
+		}
+	}()
 	pieces := make(chan string)
 	go func() {
 		defer close(pieces)
@@ -115,26 +125,23 @@ func (b *running) follow(pieces <-chan string) error {
 // tell lets the session go on.
 func (b *running) tell() error {
 	b.told = true
-	printed := lines(b.printed.String())
+	printed := b.printed.String()
 	status := "1\n"
-	if match(b.want, printed) {
-		status = "0\n"
-		if err := learn(filepath.Dir(b.file), b.want, printed); err != nil {
-			return err
+	if match(b.want, lines(printed)) {
+		if err := learn(filepath.Dir(b.file), b.want, lines(printed)); err == nil {
+			status = "0\n"
+		} else {
+			printed += err.Error() + "\n"
 		}
 	}
-	if err := os.WriteFile(b.file+".out", []byte(b.printed.String()), 0o600); err != nil {
-		return err
+	err := errors.Join(os.WriteFile(b.file+".out", []byte(printed), 0o600), os.WriteFile(b.file+".status", []byte(status), 0o600))
+	// The session waits for it in any case.
+	ready, opened := os.OpenFile(b.file+".ready", os.O_WRONLY, 0)
+	if opened != nil {
+		return errors.Join(err, opened)
 	}
-	if err := os.WriteFile(b.file+".status", []byte(status), 0o600); err != nil {
-		return err
-	}
-	ready, err := os.OpenFile(b.file+".ready", os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(ready, "\n")
-	return errors.Join(err, ready.Close())
+	_, written := io.WriteString(ready, "\n")
+	return errors.Join(err, written, ready.Close())
 }
 
 // learn puts the codes that were printed into all commands of a record, in the place
@@ -142,11 +149,11 @@ func (b *running) tell() error {
 func learn(record string, want, printed []string) error {
 	written := recoveryKey.FindAllString(strings.Join(want, "\n"), -1)
 	got := recoveryKey.FindAllString(strings.Join(printed, "\n"), -1)
+	if len(written) == 0 {
+		return nil
+	}
 	if len(written) != len(got) {
 		return fmt.Errorf("%d codes are written, and %d were printed", len(written), len(got))
-	}
-	if len(got) == 0 {
-		return nil
 	}
 	pairs := make([]string, 0, 2*len(got))
 	for i := range got {

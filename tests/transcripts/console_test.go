@@ -20,8 +20,8 @@ type step struct {
 
 // fails tells whether the command is expected to.
 func (s step) fails() bool {
-	n := len(s.output)
-	return n > 0 && strings.HasPrefix(s.output[n-1], "pcctl: ")
+	last := strings.TrimRight(strings.Join(s.output, "\n"), "\n")
+	return strings.HasPrefix(last[strings.LastIndex(last, "\n")+1:], "pcctl: ")
 }
 
 // extract returns the console sessions of a page, one after the other, and which of
@@ -69,7 +69,7 @@ func parse(session string) ([]step, error) {
 		switch last := len(steps) - 1; {
 		case isCommand || background:
 			steps = append(steps, step{command: command, background: background})
-		case last < 0 && strings.TrimSpace(line) == "":
+		case strings.HasPrefix(line, "# "), last < 0 && strings.TrimSpace(line) == "":
 		case last < 0:
 			return nil, fmt.Errorf("line %d: output before the first command: %q", i+1, line)
 		case isContinued && len(steps[last].output) == 0:
@@ -111,7 +111,12 @@ func run(ts *testscript.TestScript, file string, shell ...string) {
 	var driver strings.Builder
 	for i, s := range steps {
 		file := fmt.Sprintf("%s/%d", record, i)
-		ts.Check(os.WriteFile(file+".sh", []byte(s.command+"\n"), 0o600))
+		command := s.command
+		if s.background {
+			// Signals are for it, and not for the shell.
+			command = "exec " + command
+		}
+		ts.Check(os.WriteFile(file+".sh", []byte(command+"\n"), 0o600))
 		if s.background {
 			if shell[0] != "alone" {
 				ts.Fatalf("%s: what goes on in the background needs a network of its own, with which it ends", s.command)
@@ -253,7 +258,7 @@ func TestExtract(t *testing.T) {
 			t.Errorf("%q has no error", bad)
 		}
 	}
-	steps, err := parse("$ a \\\n> b\nout\n$ c\npcctl: no\n& d\nout\n")
+	steps, err := parse("# A remark\n$ a \\\n> b\nout\n\n# A remark\n$ c\npcctl: no\n\n# A remark\n& d\nout\n")
 	if err != nil || len(steps) != 3 || steps[1].background || !steps[2].background || steps[2].command != "d" || steps[0].command != "a \\\nb" || steps[0].fails() || !steps[1].fails() {
 		t.Errorf("%+v, %v", steps, err)
 	}

@@ -27,7 +27,7 @@
 // "> " continues it, and the lines up to the next command are what it prints on
 // standard output and standard error. A variable set or a directory entered
 // stays so. A command must succeed, unless the last line it prints begins with
-// "pcctl: "; then it must fail.
+// "pcctl: "; then it must fail. A line that begins with "# " is a remark.
 //
 // A line that begins with "& " is a command that goes on, as in another terminal. On
 // pages, those of a block "console background" are. The session waits until the lines
