@@ -174,7 +174,7 @@ var kinds = []struct {
 }{
 	{recoveryKey, "KEY"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z| \d\d:\d\d)`), "DATE"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z| \d\d:\d\d(:\d\d)?)`), "DATE"},
 }
 
 func generalize(line string) string {
