@@ -14,28 +14,37 @@ import (
 type step struct {
 	command string
 	output  []string
+	// background says that the command goes on, as in another terminal.
+	background bool
 }
 
 // fails tells whether the command is expected to.
 func (s step) fails() bool {
-	n := len(s.output)
-	return n > 0 && strings.HasPrefix(s.output[n-1], "pcctl: ")
+	last := strings.TrimRight(strings.Join(s.output, "\n"), "\n")
+	return strings.HasPrefix(last[strings.LastIndex(last, "\n")+1:], "pcctl: ")
 }
 
-// extract returns the console sessions of a page, one after the other.
-func extract(page string) (session string, err error) {
+// extract returns the console sessions of a page, one after the other, and which of
+// the harness's commands is to run them.
+func extract(page string) (command, session string, err error) {
 	var b strings.Builder
-	end := ""
+	command = "console"
+	end, background := "", false
 	for i, line := range strings.Split(page, "\n") {
 		trimmed := strings.TrimSpace(line)
 		switch {
-		case end == "" && trimmed == "```console":
-			end = "```"
+		case end == "" && (trimmed == "```console" || trimmed == "```console background"):
+			end, background = "```", trimmed != "```console"
 		case end == "" && trimmed == "<!-- console":
 			end = "-->"
+		case end == "" && trimmed == "<!-- network -->":
+			command = "network"
 		case end != "" && trimmed == end:
-			end = ""
+			end, background = "", false
 		case end != "":
+			if rest, ok := strings.CutPrefix(line, "$ "); ok && background {
+				line = "& " + rest
+			}
 			b.WriteString(line + "\n")
 		case strings.HasPrefix(trimmed, "$ "):
 			err = fmt.Errorf("line %d: a command outside of a console block isn't tested", i+1)
@@ -44,7 +53,7 @@ func extract(page string) (session string, err error) {
 	if end != "" {
 		err = fmt.Errorf("a console block has no end (%s)", end)
 	}
-	return b.String(), err
+	return command, b.String(), err
 }
 
 // parse splits a session into steps.
@@ -52,11 +61,15 @@ func parse(session string) ([]step, error) {
 	var steps []step
 	for i, line := range strings.Split(strings.TrimRight(session, "\n"), "\n") {
 		command, isCommand := strings.CutPrefix(line, "$ ")
+		background := false
+		if !isCommand {
+			command, background = strings.CutPrefix(line, "& ")
+		}
 		continued, isContinued := strings.CutPrefix(line, "> ")
 		switch last := len(steps) - 1; {
-		case isCommand:
-			steps = append(steps, step{command: command})
-		case last < 0 && strings.TrimSpace(line) == "":
+		case isCommand || background:
+			steps = append(steps, step{command: command, background: background})
+		case strings.HasPrefix(line, "# "), last < 0 && strings.TrimSpace(line) == "":
 		case last < 0:
 			return nil, fmt.Errorf("line %d: output before the first command: %q", i+1, line)
 		case isContinued && len(steps[last].output) == 0:
@@ -73,8 +86,21 @@ func console(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) != 1 {
 		ts.Fatalf("usage: console FILE")
 	}
-	session := ts.ReadFile(args[0])
-	ts.Check(os.Remove(ts.MkAbs(args[0])))
+	run(ts, args[0], "sh")
+}
+
+// network runs a session in a network of its own.
+func network(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) != 1 {
+		ts.Fatalf("usage: network FILE")
+	}
+	run(ts, args[0], "alone", "sh")
+}
+
+// run runs the session in a file by a shell, and compares.
+func run(ts *testscript.TestScript, file string, shell ...string) {
+	session := ts.ReadFile(file)
+	ts.Check(os.Remove(ts.MkAbs(file)))
 	steps, err := parse(session)
 	ts.Check(err)
 	// Outside of the session's directory, which belongs to the session.
@@ -85,12 +111,30 @@ func console(ts *testscript.TestScript, negated bool, args []string) {
 	var driver strings.Builder
 	for i, s := range steps {
 		file := fmt.Sprintf("%s/%d", record, i)
-		ts.Check(os.WriteFile(file+".sh", []byte(s.command+"\n"), 0o600))
+		command := s.command
+		if s.background {
+			// Signals are for it, and not for the shell.
+			command = "exec " + command
+		}
+		ts.Check(os.WriteFile(file+".sh", []byte(command+"\n"), 0o600))
+		if s.background {
+			if shell[0] != "alone" {
+				ts.Fatalf("%s: what goes on in the background needs a network of its own, with which it ends", s.command)
+			}
+			ts.Check(os.WriteFile(file+".want", []byte(strings.Join(s.output, "\n")), 0o600))
+			fmt.Fprintf(&driver, "mkfifo '%s.ready'\nbackground '%s' %d </dev/null &\nread -r ready <'%s.ready'\n", file, record, i, file)
+			continue
+		}
 		fmt.Fprintf(&driver, ". '%s.sh' >'%s.out' 2>&1 </dev/null\necho $? >'%s.status'\n", file, file, file)
 	}
-	ts.Check(os.WriteFile(record+"/driver.sh", []byte(driver.String()), 0o600))
-	ts.Check(ts.Exec("sh", record+"/driver.sh"))
+	// Not one of the commands.
+	ts.Check(os.WriteFile(record+"/driver", []byte(driver.String()), 0o600))
+	ts.Check(ts.Exec(shell[0], append(shell[1:], record+"/driver")...))
+	compare(ts, record, steps)
+}
 
+// compare compares what the steps of a session have printed with what is written.
+func compare(ts *testscript.TestScript, record string, steps []step) {
 	for i, s := range steps {
 		file := fmt.Sprintf("%s/%d", record, i)
 		output, err := os.ReadFile(file + ".out")
@@ -130,7 +174,7 @@ var kinds = []struct {
 }{
 	{recoveryKey, "KEY"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z| \d\d:\d\d)`), "DATE"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z| \d\d:\d\d(:\d\d)?)`), "DATE"},
 }
 
 func generalize(line string) string {
@@ -201,17 +245,21 @@ func TestMatch(t *testing.T) {
 
 func TestExtract(t *testing.T) {
 	page := "Text\n```console\n$ a\nout\n```\n```sh\nother\n```\n<!-- console\n$ hidden\n-->\n"
-	session, err := extract(page)
-	if want := "$ a\nout\n$ hidden\n"; err != nil || session != want {
-		t.Errorf("%q, %v; want %q", session, err, want)
+	command, session, err := extract(page)
+	if want := "$ a\nout\n$ hidden\n"; err != nil || session != want || command != "console" {
+		t.Errorf("%s, %q, %v; want %q", command, session, err, want)
+	}
+	command, session, err = extract("<!-- network -->\n```console background\n$ a \\\n> b\nout\n```\n```console\n$ c\n```\n")
+	if want := "& a \\\n> b\nout\n$ c\n"; err != nil || session != want || command != "network" {
+		t.Errorf("%s, %q, %v; want %q", command, session, err, want)
 	}
 	for _, bad := range []string{"```console\n$ a\n", "```sh\n$ untested\n```\n"} {
-		if _, err := extract(bad); err == nil {
+		if _, _, err := extract(bad); err == nil {
 			t.Errorf("%q has no error", bad)
 		}
 	}
-	steps, err := parse("$ a \\\n> b\nout\n$ c\npcctl: no\n")
-	if err != nil || len(steps) != 2 || steps[0].command != "a \\\nb" || steps[0].fails() || !steps[1].fails() {
+	steps, err := parse("# A remark\n$ a \\\n> b\nout\n\n# A remark\n$ c\npcctl: no\n\n# A remark\n& d\nout\n")
+	if err != nil || len(steps) != 3 || steps[1].background || !steps[2].background || steps[2].command != "d" || steps[0].command != "a \\\nb" || steps[0].fails() || !steps[1].fails() {
 		t.Errorf("%+v, %v", steps, err)
 	}
 }

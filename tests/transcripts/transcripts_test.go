@@ -8,6 +8,7 @@
 //
 //	exits N COMMAND...   runs a command that must end with status N
 //	console FILE         runs a console session, as in the manual
+//	network FILE         runs one in a network of its own
 //	recovery             has later commands unlock with the recovery key that was
 //	                     printed last, which takes no time, unlike a passphrase
 //
@@ -26,7 +27,16 @@
 // "> " continues it, and the lines up to the next command are what it prints on
 // standard output and standard error. A variable set or a directory entered
 // stays so. A command must succeed, unless the last line it prints begins with
-// "pcctl: "; then it must fail.
+// "pcctl: "; then it must fail. A line that begins with "# " is a remark.
+//
+// A line that begins with "& " is a command that goes on, as in another terminal. On
+// pages, those of a block "console background" are. The session waits until the lines
+// below it are printed; what is printed later isn't compared. Codes of eight groups
+// that were printed take the place of those that are written, in all later commands.
+// After it "$ wait $!" waits for its end, and for its success.
+//
+// A page with "<!-- network -->" has a network of its own, in which there is nothing
+// but 127.0.0.1. The condition "network" tells whether that is to be had.
 //
 // Cluster IDs and other hexadecimal strings of at least 16 digits, recovery
 // keys, and dates with times match any other of their kind; HEX, KEY and DATE
@@ -42,11 +52,14 @@ package transcripts
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -60,9 +73,12 @@ import (
 const docs = "../../docs"
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"pcctl": func() { os.Exit(pcctl.Main()) },
-	})
+	programs := map[string]func(){
+		"pcctl":      func() { os.Exit(pcctl.Main()) },
+		"background": func() { os.Exit(background()) },
+	}
+	maps.Copy(programs, systemPrograms)
+	testscript.Main(m, programs)
 }
 
 func TestScripts(t *testing.T) {
@@ -81,7 +97,7 @@ func TestManual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		session, err := extract(string(text))
+		command, session, err := extract(string(text))
 		if err != nil {
 			t.Errorf("%s: %v", page, err)
 		}
@@ -89,7 +105,10 @@ func TestManual(t *testing.T) {
 			continue
 		}
 		examples++
-		script := "console session\n-- session --\n" + session
+		script := command + " session\n-- session --\n" + session
+		if command == "network" {
+			script = "[!network] skip 'there are no networks for single programs here'\n" + script
+		}
 		name := strings.TrimSuffix(filepath.Base(page), ".md") + ".txtar"
 		if err := os.WriteFile(filepath.Join(scripts, name), []byte(script), 0o600); err != nil {
 			t.Fatal(err)
@@ -108,6 +127,7 @@ func params(t *testing.T, dir string) testscript.Params {
 		t.Fatal(err)
 	}
 	proxy := s3proxy.Start(t, server.Endpoint)
+	canBeAlone := sync.OnceValue(func() bool { return exec.Command("alone", "true").Run() == nil })
 	return testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
@@ -122,9 +142,16 @@ func params(t *testing.T, dir string) testscript.Params {
 			env.Setenv("MINIO_SECRET_ACCESS_KEY", server.Secret)
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "network" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return canBeAlone(), nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    exits,
 			"console":  console,
+			"network":  network,
 			"recovery": recovery,
 		},
 	}

@@ -287,6 +287,15 @@ func (c *cluster) enrolled(ctx context.Context, id pki.NodeID) error {
 // publishAll hands every node the revocation list, if anything was ever revoked, and a
 // new membership list.
 func (c *cluster) publishAll(ctx context.Context) error {
+	if err := c.update(ctx, func(r *registry.Registry) error { r.Membership++; return nil }); err != nil {
+		return err
+	}
+	return c.handOut(ctx)
+}
+
+// handOut hands every node the revocation list, if anything was ever revoked, and the
+// membership list, whose serial was raised before.
+func (c *cluster) handOut(ctx context.Context) error {
 	if c.registry.Revocations > 0 {
 		list, err := c.revocations()
 		if err != nil {

@@ -114,7 +114,8 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID); err != nil {
 		return err
 	}
-	if err := c.publishAll(ctx); err != nil {
+	// The bundle has the same lists.
+	if err := c.handOut(ctx); err != nil {
 		return err
 	}
 	return c.explainBundle(o)
@@ -144,11 +145,13 @@ func (c *cluster) invent(ctx context.Context, o *order, b *joinbundle.Bundle) (*
 	}
 	now := c.Env.Now()
 	entry.MeshKey.Set(meshPublic, now)
+	// A node without an endpoint is behind a NAT: it isn't made up from its address.
 	entry.Endpoint.Set(o.endpoint, now)
+	entry.Address.Set(o.addr, now)
 	// The bundle is what it has its identity by. Whether that is ever used shows later.
 	entry.Confirmed.Set(true, now)
 	err = c.update(ctx, func(r *registry.Registry) error {
-		if err := enter(r, entry, o.addr, now); err != nil {
+		if err := enter(r, entry, address.Address{}, now); err != nil {
 			return err
 		}
 		// The lists that are in the bundle must have been signed once.

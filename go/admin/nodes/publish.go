@@ -47,12 +47,8 @@ func (c *cluster) revocations() (*document.Document, error) {
 	return document.Sign(c.ca, document.Revocations, c.registry.Revocations, body)
 }
 
-// publishMembership signs a new membership list, hands it to every node, and says what
-// became of it.
+// publishMembership hands every node the membership list, and says what became of it.
 func (c *cluster) publishMembership(ctx context.Context) error {
-	if err := c.update(ctx, func(r *registry.Registry) error { r.Membership++; return nil }); err != nil {
-		return err
-	}
 	list, err := c.membership()
 	if err != nil {
 		return err

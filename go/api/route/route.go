@@ -62,7 +62,7 @@ func (c Callers) Allow(role pki.Role) bool {
 func (c Callers) String() string {
 	switch c {
 	case Anyone:
-		return "anyone who has the code"
+		return "anyone"
 	case Admins:
 		return "admins"
 	case Admins | Nodes:

@@ -22,7 +22,6 @@ const settle = 3 * time.Second
 type console struct {
 	to      io.Writer
 	version string
-	// network is nil where it is somebody else's.
 	network func() (network.State, <-chan struct{})
 	notice  func() (lifecycle.Notice, <-chan struct{})
 
@@ -34,10 +33,7 @@ type console struct {
 func (c *console) run(ctx context.Context) error {
 	for {
 		notice, changed := c.notice()
-		current, moved := network.State{}, (<-chan struct{})(nil)
-		if c.network != nil {
-			current, moved = c.network()
-		}
+		current, moved := c.network()
 		addresses := current.Addresses()
 		wait := time.Duration(0)
 		if !slices.Equal(addresses, c.addresses) {
@@ -68,12 +64,8 @@ func (c *console) run(ctx context.Context) error {
 }
 
 // banner is what people read on a console: which software this is, where the machine
-// can be reached, and what it waits for. Where the network is somebody else's, only
-// the last.
+// can be reached, and what it waits for.
 func (c *console) banner() string {
-	if c.network == nil {
-		return c.shown.Text
-	}
 	where := "no address yet"
 	if len(c.addresses) > 0 {
 		texts := make([]string, 0, len(c.addresses))

@@ -53,11 +53,17 @@ type Config struct {
 func Run(ctx context.Context, c Config) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	c.Log.Info("pcd begins", "version", c.Version)
 	parts, state := c.surroundings()
+	if state != nil {
+		// Elsewhere whoever has started it knows.
+		c.Log.Info("pcd begins", "version", c.Version)
+	}
 	life := lifecycle.New(c.life(stop, state))
 	run := life.Run
-	if state == nil {
+	if state != nil {
+		screen := &console{to: c.Console, version: c.Version, network: state, notice: life.Notice}
+		parts = append(parts, supervisor.Component{Name: "banner", Run: screen.run})
+	} else {
 		// There is nobody to mend what it fails by but whoever started it.
 		run = func(ctx context.Context) error {
 			if err := life.Run(ctx); err != nil && ctx.Err() == nil {
@@ -66,8 +72,7 @@ func Run(ctx context.Context, c Config) error {
 			return supervisor.ErrDone
 		}
 	}
-	screen := &console{to: c.Console, version: c.Version, network: state, notice: life.Notice}
-	parts = append(parts, supervisor.Component{Name: "node", Run: run}, supervisor.Component{Name: "banner", Run: screen.run})
+	parts = append(parts, supervisor.Component{Name: "node", Run: run})
 	var tree *supervisor.Tree
 	if c.Notify != nil {
 		parts = append(parts,
@@ -112,6 +117,15 @@ var errPower = errors.New("an admin asked for it")
 // life returns what the node's life works with. stop ends pcd.
 func (c Config) life(stop context.CancelCauseFunc, state func() (network.State, <-chan struct{})) lifecycle.Config {
 	p := &places{config: c}
+	var show func(lifecycle.Notice)
+	if state == nil {
+		// There are no addresses that it would have to wait for.
+		show = func(notice lifecycle.Notice) {
+			if _, err := io.WriteString(c.Console, notice.Text); err != nil {
+				c.Log.Warn("the console can't be written to", "err", err)
+			}
+		}
+	}
 	return lifecycle.Config{
 		Version: c.Version,
 		Place:   p.find,
@@ -122,6 +136,7 @@ func (c Config) life(stop context.CancelCauseFunc, state func() (network.State, 
 		},
 		Limits: server.DefaultLimits(),
 		Member: c.member,
+		Show:   show,
 		Power: func(action string) error {
 			if c.Notify == nil {
 				stop(fmt.Errorf("%w: %s", errPower, action))

@@ -27,17 +27,12 @@ func TestMain(m *testing.M) { namespace.Main(m) }
 
 func TestBanner(t *testing.T) {
 	c := &console{version: "v2026.12.01", shown: lifecycle.Notice{Text: "This node waits.\n"},
-		network:   func() (network.State, <-chan struct{}) { return network.State{}, nil },
 		addresses: []netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8::10")}}
 	if got, want := c.banner(), "\nPowerCloud v2026.12.01\naddresses: 192.0.2.10, 2001:db8::10\nThis node waits.\n\n"; got != want {
 		t.Errorf("%q", got)
 	}
 	c.addresses = nil
 	if got := c.banner(); !strings.Contains(got, "addresses: no address yet\n") {
-		t.Errorf("%q", got)
-	}
-	c.network = nil
-	if got := c.banner(); got != "This node waits.\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -41,6 +41,8 @@ type Config struct {
 	// Member adds what answers while the node is open, but for what this package does,
 	// and returns what else is to run then.
 	Member func(*server.Handlers, *Member) []supervisor.Component
+	// Show, if it isn't nil, gets each notice, before the API does what it tells of.
+	Show func(Notice)
 	// Power ends the machine's run, or pcd's: one of message.Reboot and message.PowerOff.
 	Power func(action string) error
 	// Random is a cryptographically secure source.
@@ -87,11 +89,15 @@ func (n *Node) Notice() (Notice, <-chan struct{}) {
 }
 
 func (n *Node) show(format string, args ...any) {
+	notice := Notice{Text: fmt.Sprintf(format, args...)}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.notice = Notice{Text: fmt.Sprintf(format, args...)}
+	n.notice = notice
 	close(n.next)
 	n.next = make(chan struct{})
+	n.mu.Unlock()
+	if n.Show != nil {
+		n.Show(notice)
+	}
 }
 
 // run is one run of a node.
