@@ -71,6 +71,17 @@ func (a *Admin) Refused(ctx context.Context, arguments ...string) string {
 	return strings.TrimSpace(r.errors)
 }
 
+// Begin runs pcctl as Unlocked does, and goes on meanwhile. The channel is closed when
+// it has ended, however.
+func (a *Admin) Begin(ctx context.Context, arguments ...string) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.run(ctx, append([]string{"--repo", a.repository}, arguments...), true)
+	}()
+	return ended
+}
+
 // result is what came of running pcctl.
 type result struct {
 	arguments      []string

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -28,7 +29,9 @@ func TestCutFormat(t *testing.T) {
 		}
 		if n >= 3 {
 			o.step = nil
-			o.Template = &cutter{reader: o.Template, supply: s, after: n - 3}
+			content, err := io.ReadAll(o.Template)
+			s.must(err)
+			o.Template = &cutter{reader: bytes.NewReader(content), supply: s, after: n - 3, piece: len(content)/pieces + 1}
 		}
 		v, err := Format(t.Context(), o)
 		if err == nil {
@@ -55,11 +58,15 @@ func TestCutFormat(t *testing.T) {
 	}
 }
 
+// pieces is in how many pieces a cutter reads a template.
+const pieces = 3
+
 // cutter cuts the power while a template is read.
 type cutter struct {
 	reader io.Reader
 	supply *supply
 	after  int
+	piece  int
 }
 
 func (c *cutter) Read(b []byte) (int, error) {
@@ -67,7 +74,7 @@ func (c *cutter) Read(b []byte) (int, error) {
 		c.supply.must(c.supply.cut())
 	}
 	c.after--
-	return c.reader.Read(b[:min(len(b), 1500)])
+	return c.reader.Read(b[:min(len(b), c.piece)])
 }
 
 // TestCutGrow cuts the power again and again while a volume grows, each time at another
