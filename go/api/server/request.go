@@ -57,7 +57,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request, c *connection) *ref
 	if err := limit(control, time.Now().Add(s.limits.Header)); err != nil {
 		return refuse(http.StatusInternalServerError, "", "the connection failed")
 	}
-	if !r.ProtoAtLeast(1, 1) {
+	if r.ProtoMajor != 1 || r.ProtoMinor != 1 {
 		// There the end of a stream would look the same whether or not it is whole.
 		return refuse(http.StatusHTTPVersionNotSupported, "", "nodes speak HTTP/1.1")
 	}
