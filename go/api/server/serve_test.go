@@ -446,7 +446,9 @@ func TestWhyNotLetIn(t *testing.T) {
 	for range 50 {
 		conn := over(t, from(t, "127.0.0.1", address), foreign)
 		for range 8 {
-			say(conn, getInfo+strings.Repeat("a", 1<<10))
+			if _, err := io.WriteString(conn, getInfo+strings.Repeat("a", 1<<10)); err != nil {
+				t.Fatalf("the connection broke while the client asked: %v", err)
+			}
 		}
 		_, err := conn.Read(make([]byte, 1))
 		if err == nil || !strings.Contains(err.Error(), tls.AlertError(42).Error()) {
