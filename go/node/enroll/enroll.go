@@ -19,6 +19,7 @@ import (
 	"powercloud.unidatum.com/go/api/proof"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/api/server"
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
 )
 
@@ -105,6 +106,10 @@ func (d *Desk) enroll(ctx context.Context, caller server.Caller, request *messag
 	defer request.Wipe()
 	if err := d.admit(caller); err != nil {
 		return nil, err
+	}
+	if request.Volume == (volumeid.ID{}) || request.VolumeKey == (message.Key{}) {
+		// What is missing was read as zeros.
+		return nil, message.Errorf("", "the enrollment has no volume ID or no key for it")
 	}
 	if !d.joining.TryLock() {
 		return nil, message.Errorf(message.CodeBusy, "another enrollment of the node is under way; try again")

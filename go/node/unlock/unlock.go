@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
@@ -36,10 +35,12 @@ type Config struct {
 
 // Desk takes the key of one node's volume.
 type Desk struct {
-	config  Config
-	key     ed25519.PrivateKey
-	code    string
-	opening sync.Mutex
+	config Config
+	key    ed25519.PrivateKey
+	code   string
+	// opening is taken while the volume is being opened. Who waits for it does so in the
+	// order of coming.
+	opening chan struct{}
 }
 
 // New returns a desk with a new code.
@@ -52,7 +53,7 @@ func New(config Config) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{config: config, key: private, code: code.Format(fingerprint[:])}, nil
+	return &Desk{config: config, key: private, code: code.Format(fingerprint[:]), opening: make(chan struct{}, 1)}, nil
 }
 
 // Code returns what the console shows.
@@ -71,15 +72,18 @@ func (d *Desk) Handlers() *server.Handlers {
 	return h
 }
 
-func (d *Desk) unlock(_ context.Context, caller server.Caller, request *message.Unlock) (*message.None, error) {
+func (d *Desk) unlock(ctx context.Context, caller server.Caller, request *message.Unlock) (*message.None, error) {
 	defer request.Wipe()
 	if request.Volume != d.config.Owner.Volume {
 		return nil, message.Errorf(message.CodeUnlock, "the key is for the volume %s, and this one is %s", request.Volume, d.config.Owner.Volume)
 	}
-	if !d.opening.TryLock() {
+	// Anyone can try a key, and would keep an admin out who had to find a moment without.
+	select {
+	case d.opening <- struct{}{}:
+	case <-ctx.Done():
 		return nil, message.Errorf(message.CodeBusy, "somebody else is unlocking the node; try again")
 	}
-	defer d.opening.Unlock()
+	defer func() { <-d.opening }()
 	key := header.Key(request.VolumeKey)
 	defer key.Wipe()
 	err := d.config.Open(&key)
