@@ -126,6 +126,8 @@ type guesses struct {
 
 	mu    sync.Mutex
 	until map[string]time.Time
+	// swept is when those that needn't wait any more were last forgotten.
+	swept time.Time
 }
 
 const (
@@ -151,7 +153,8 @@ func (g *guesses) try(source string, guess func() bool) (right, waits bool) {
 	if guess() {
 		return true, false
 	}
-	if len(g.until) >= maxNetworks {
+	if len(g.until) >= maxNetworks && !now.Before(g.swept.Add(pause)) {
+		g.swept = now
 		maps.DeleteFunc(g.until, func(_ string, until time.Time) bool { return !now.Before(until) })
 	}
 	if len(g.until) < maxNetworks {
