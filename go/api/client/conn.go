@@ -34,6 +34,11 @@ func dial(ctx context.Context, to address.Address, config *tls.Config, patience 
 	if err != nil {
 		return nil, err
 	}
+	return handshake(ctx, plain, to, config)
+}
+
+// handshake makes a connection one with a node.
+func handshake(ctx context.Context, plain net.Conn, to address.Address, config *tls.Config) (*conn, error) {
 	secure := tls.Client(plain, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = plain.Close()
