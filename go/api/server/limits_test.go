@@ -396,6 +396,39 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestTurns has some callers take all turns that they can. Others still get one.
+func TestTurns(t *testing.T) {
+	limits := DefaultLimits()
+	for _, greedy := range []int{1, 4, 16, 40} {
+		turns := newTurns(limits.Requests, limits.RequestsEach)
+		took := make(map[string]int)
+		for again := true; again; {
+			again = false
+			for i := range greedy {
+				if caller := fmt.Sprint(i); turns.take(caller) {
+					took[caller]++
+					again = true
+				}
+			}
+		}
+		if greedy == 1 && took["0"] != limits.RequestsEach {
+			t.Errorf("one alone has %d turns", took["0"])
+		}
+		if !turns.take("honest") {
+			t.Errorf("%d callers have taken all %d turns", greedy, turns.all)
+		}
+		turns.give("honest")
+		for caller, count := range took {
+			for range count {
+				turns.give(caller)
+			}
+		}
+		if turns.all != 0 || len(turns.taken) != 0 {
+			t.Errorf("%d turns are left", turns.all)
+		}
+	}
+}
+
 func TestNetwork(t *testing.T) {
 	for remote, want := range map[string]string{
 		"192.0.2.1:1": "192.0.2.1", "[::ffff:192.0.2.1]:1": "192.0.2.1", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64",

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"powercloud.unidatum.com/go/api/message"
@@ -47,6 +48,8 @@ type Desk struct {
 	offer   message.Offer
 	joining sync.Mutex
 	guesses *guesses
+	// wrong counts the wrong codes.
+	wrong atomic.Uint64
 }
 
 // New returns a desk with a new code.
@@ -98,7 +101,10 @@ func (d *Desk) admit(caller server.Caller) error {
 	case right:
 		return nil
 	}
-	d.config.Log.Warn("an enrollment was refused: the code was wrong", "from", caller.Address)
+	// Fewer lines the more there are: nobody can fill the log with them.
+	if wrong := d.wrong.Add(1); wrong&(wrong-1) == 0 {
+		d.config.Log.Warn("an enrollment was refused: the code was wrong", "from", caller.Address, "times", wrong)
+	}
 	return message.Errorf(message.CodeProof, "the node doesn't accept the enrollment code")
 }
 

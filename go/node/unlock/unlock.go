@@ -41,6 +41,8 @@ type Desk struct {
 	// opening is taken while the volume is being opened. Who waits for it does so in the
 	// order of coming.
 	opening chan struct{}
+	// wrong counts the wrong keys. It belongs to who is opening.
+	wrong uint64
 }
 
 // New returns a desk with a new code.
@@ -89,7 +91,10 @@ func (d *Desk) unlock(ctx context.Context, caller server.Caller, request *messag
 	err := d.config.Open(&key)
 	switch {
 	case errors.Is(err, header.ErrWrongKey):
-		d.config.Log.Warn("an unlock was refused: the key doesn't open the volume", "from", caller.Address)
+		// Fewer lines the more there are: nobody can fill the log with them.
+		if d.wrong++; d.wrong&(d.wrong-1) == 0 {
+			d.config.Log.Warn("an unlock was refused: the key doesn't open the volume", "from", caller.Address, "times", d.wrong)
+		}
 		return nil, message.Errorf(message.CodeUnlock, "%v", err)
 	case err != nil:
 		return nil, err
