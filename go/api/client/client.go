@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
@@ -39,6 +40,10 @@ type Client struct {
 	http    *http.Client
 	proof   func(*tls.ConnectionState, *http.Request, []byte) error
 	state   *tls.ConnectionState
+	// unused has the one connection of a client that has no other, until it is used.
+	unused chan *conn
+	// patience is how long a connection may take.
+	patience time.Duration
 }
 
 // Peer is a node that is known by its certificate.
@@ -68,9 +73,11 @@ func New(peer Peer, certificate *tls.Certificate, now func() time.Time) *Client 
 		InsecureSkipVerify: true,
 		VerifyConnection:   func(state tls.ConnectionState) error { return peer.verify(&state, now()) },
 	}
-	return &Client{address: peer.Address, http: &http.Client{Transport: transport(func(ctx context.Context) (*tls.Conn, error) {
-		return dial(ctx, peer.Address, config)
-	}), CheckRedirect: noRedirect}}
+	c := &Client{address: peer.Address, patience: dialTimeout}
+	c.http = &http.Client{CheckRedirect: noRedirect, Transport: transport(func(ctx context.Context) (*conn, error) {
+		return dial(ctx, peer.Address, config, c.patience)
+	})}
+	return c
 }
 
 // verify checks that a connection's other end is the node.
@@ -98,55 +105,70 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // transport returns one whose connections are made by a function, and that takes
 // little memory for what the other end sends.
-func transport(connect func(context.Context) (*tls.Conn, error)) *http.Transport {
+func transport(connect func(context.Context) (*conn, error)) *http.Transport {
 	return &http.Transport{
-		DialTLSContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx) },
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := connect(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return conn, nil
+		},
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 16 << 10,
 		MaxIdleConns:           1,
 		IdleConnTimeout:        30 * time.Second,
-		ResponseHeaderTimeout:  0,
 	}
-}
-
-// dial connects to a node.
-func dial(ctx context.Context, to address.Address, config *tls.Config) (*tls.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: config}).DialContext(ctx, "tcp", to.String())
-	if err != nil {
-		return nil, err
-	}
-	return conn.(*tls.Conn), nil
 }
 
 // Close ends the client's connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	select {
+	case unused := <-c.unused:
+		_ = unused.Close()
+	default:
+	}
+}
 
 // Do asks a node and returns its answer. If the node says that it failed, the error is
 // or wraps a [message.Error].
 func Do[Request, Answer any](ctx context.Context, c *Client, call route.Call[Request, Answer], request *Request) (*Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, call.Timeout+dialTimeout)
+	// The node cuts a request that takes longer; this is for one that doesn't.
+	late := fmt.Errorf("the node has not answered within %s", call.Timeout+c.patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, call.Timeout+c.patience, late)
 	defer cancel()
 	body, err := encode(call.Route, request)
 	if err != nil {
 		return nil, err
 	}
 	defer clear(body)
-	response, err := c.send(ctx, call.Route, body)
-	if err != nil {
+	text, err := c.fetch(ctx, call.Route, body)
+	switch {
+	case err != nil && context.Cause(ctx) == late:
+		return nil, late
+	case err != nil:
 		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := readAll(response.Body, call.MaxAnswer)
-	if err != nil {
-		return nil, fmt.Errorf("read the node's answer: %w", plain(err))
 	}
 	answer := new(Answer)
 	if err := message.Decode(text, answer, false); err != nil {
 		return nil, fmt.Errorf("the node's answer can't be read: %w", err)
 	}
 	return answer, nil
+}
+
+// fetch sends a request and returns the whole answer.
+func (c *Client) fetch(ctx context.Context, r route.Route, body []byte) ([]byte, error) {
+	response, err := c.send(ctx, r, body)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := readAll(response.Body, r.MaxAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("read the node's answer: %w", plain(err))
+	}
+	return text, nil
 }
 
 // Read asks a node for text that comes bit by bit, until the caller closes it or ctx is
@@ -209,7 +231,8 @@ func failure(response *http.Response) error {
 	if err != nil || message.Decode(text, said, false) != nil || said.Text == "" {
 		return fmt.Errorf("the node answered with HTTP status %d", response.StatusCode)
 	}
-	said.Text = strings.Join(strings.FieldsFunc(said.Text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
+	// A terminal takes nothing else in there for a command, and a reader for another line.
+	said.Text = strings.Join(strings.FieldsFunc(said.Text, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 	return said
 }
 
@@ -222,19 +245,6 @@ func readAll(r io.Reader, most int64) ([]byte, error) {
 	return text, err
 }
 
-// certificateAlerts are what TLS 1.3 says of a certificate that isn't accepted (RFC
-// 8446, section 6).
-const (
-	alertBadCertificate      = 42
-	alertUnsupported         = 43
-	alertCertificateRevoked  = 44
-	alertCertificateExpired  = 45
-	alertCertificateUnknown  = 46
-	alertUnknownCA           = 48
-	alertAccessDenied        = 49
-	alertCertificateRequired = 116
-)
-
 // plain returns an error without what Go's HTTP client puts around it, and ErrRefused
 // for what TLS says when a certificate isn't accepted.
 func plain(err error) error {
@@ -242,13 +252,8 @@ func plain(err error) error {
 	if errors.As(err, &around) {
 		err = around.Err
 	}
-	var alert tls.AlertError
-	if errors.As(err, &alert) {
-		switch uint8(alert) {
-		case alertBadCertificate, alertUnsupported, alertCertificateRevoked, alertCertificateExpired, alertCertificateUnknown,
-			alertUnknownCA, alertAccessDenied, alertCertificateRequired:
-			return fmt.Errorf("%w: %w", ErrRefused, err)
-		}
+	if refused := refusal(err); refused != nil {
+		return refused
 	}
 	return err
 }

@@ -37,23 +37,23 @@ func Pinned(ctx context.Context, to address.Address, fingerprint pki.Fingerprint
 			return new(tls.Certificate), nil
 		},
 	}
-	conn, err := dial(ctx, to, config)
+	connected, err := dial(ctx, to, config, dialTimeout)
 	if err != nil {
 		return nil, err
 	}
 	if asked {
 		// Only a member asks who its callers are.
-		_ = conn.Close()
+		_ = connected.Close()
 		return nil, ErrMember
 	}
-	state := conn.ConnectionState()
-	unused := make(chan *tls.Conn, 1)
-	unused <- conn
-	c := &Client{address: to, state: &state, http: &http.Client{CheckRedirect: noRedirect,
-		Transport: transport(func(context.Context) (*tls.Conn, error) {
+	state := connected.ConnectionState()
+	unused := make(chan *conn, 1)
+	unused <- connected
+	c := &Client{address: to, state: &state, unused: unused, patience: dialTimeout, http: &http.Client{CheckRedirect: noRedirect,
+		Transport: transport(func(context.Context) (*conn, error) {
 			select {
-			case conn := <-unused:
-				return conn, nil
+			case connected := <-unused:
+				return connected, nil
 			default:
 				return nil, errors.New("the connection with the node has ended")
 			}

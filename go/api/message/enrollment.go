@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
@@ -32,9 +33,14 @@ func (k *Key) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+const placeholder = "message.Key(secret)"
+
 // Format writes a placeholder whatever the verb, so that no log line or error shows
 // the key.
-func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "message.Key(secret)") }
+func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, placeholder) }
+
+// LogValue is the placeholder, for handlers that write JSON.
+func (k Key) LogValue() slog.Value { return slog.StringValue(placeholder) }
 
 // Offer is what a node that belongs to no cluster says of itself to somebody who has
 // proved to know its enrollment code.

@@ -8,11 +8,8 @@
 package message
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 )
 
 // None is a request or an answer without content.
@@ -60,20 +57,4 @@ func Errorf(code, format string, args ...any) *Error {
 func HasCode(err error, code string) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code
-}
-
-// Decode reads one value and nothing after it. A strict reader also refuses members
-// that it doesn't know. The caller bounds the size of text.
-func Decode(text []byte, value any, strict bool) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if strict {
-		decoder.DisallowUnknownFields()
-	}
-	if err := decoder.Decode(value); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something behind the message")
-	}
-	return nil
 }

@@ -17,7 +17,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 
 	"powercloud.unidatum.com/go/keys/code"
 	"powercloud.unidatum.com/go/pki"
@@ -62,14 +65,19 @@ func (c Code) Text() string {
 
 // Format writes a placeholder whatever the verb, so that no log line or error shows
 // the secret.
-func (c Code) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, "proof.Code(secret)") }
+func (c Code) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, placeholder) }
+
+// LogValue is the placeholder, for handlers that write JSON.
+func (c Code) LogValue() slog.Value { return slog.StringValue(placeholder) }
+
+const placeholder = "proof.Code(secret)"
 
 // Wipe overwrites the secret.
 func (c *Code) Wipe() { clear(c.Secret[:]) }
 
 // MAC returns the proof for a request on a connection with a binding.
 func (c *Code) MAC(binding []byte, path string, body []byte) ([]byte, error) {
-	key, err := hkdf.Key(sha256.New, c.Secret[:], c.Fingerprint[:], label, sha256.Size)
+	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +89,11 @@ func (c *Code) MAC(binding []byte, path string, body []byte) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
+// key returns the key of the code's MACs.
+func (c *Code) key() ([]byte, error) {
+	return hkdf.Key(sha256.New, c.Secret[:], c.Fingerprint[:], label, sha256.Size)
+}
+
 // Check reports whether a MAC is the proof for a request, in a time that doesn't tell
 // how much of it is right.
 func (c *Code) Check(got, binding []byte, path string, body []byte) bool {
@@ -90,5 +103,8 @@ func (c *Code) Check(got, binding []byte, path string, body []byte) bool {
 
 // Binding returns what belongs to a TLS connection alone.
 func Binding(state *tls.ConnectionState) ([]byte, error) {
+	if !state.HandshakeComplete {
+		return nil, errors.New("the connection's handshake isn't over")
+	}
 	return state.ExportKeyingMaterial(exporter, nil, sha256.Size)
 }

@@ -14,8 +14,15 @@ type crowd struct {
 	max, each int
 
 	mu      sync.Mutex
-	sources map[string]*list.List // of net.Conn, the oldest first
+	sources map[string]*list.List // of member, the oldest first
 	places  map[net.Conn]place
+	arrived uint64
+}
+
+// member is a connection, and how many came before.
+type member struct {
+	conn   net.Conn
+	number uint64
 }
 
 // place is where a crowd has a connection.
@@ -28,7 +35,8 @@ func newCrowd(max, each int) *crowd {
 	return &crowd{max: max, each: each, sources: make(map[string]*list.List), places: make(map[net.Conn]place)}
 }
 
-// add adds a connection of a source, and closes one if that is one too many.
+// add adds a connection of a source unless it is there, and closes one if that is one
+// too many.
 func (c *crowd) add(conn net.Conn, source string) {
 	if victim := c.insert(conn, source); victim != nil {
 		_ = victim.Close()
@@ -38,17 +46,21 @@ func (c *crowd) add(conn net.Conn, source string) {
 func (c *crowd) insert(conn net.Conn, source string) (victim net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, ok := c.places[conn]; ok {
+		return nil
+	}
 	own := c.sources[source]
 	if own == nil {
 		own = list.New()
 		c.sources[source] = own
 	}
-	c.places[conn] = place{source, own.PushBack(conn)}
+	c.arrived++
+	c.places[conn] = place{source, own.PushBack(member{conn, c.arrived})}
 	switch {
 	case own.Len() > c.each:
-		victim = own.Front().Value.(net.Conn)
+		victim = oldest(own).conn
 	case len(c.places) > c.max:
-		victim = c.largest().Front().Value.(net.Conn)
+		victim = oldest(c.largest()).conn
 	default:
 		return nil
 	}
@@ -56,11 +68,15 @@ func (c *crowd) insert(conn net.Conn, source string) (victim net.Conn) {
 	return victim
 }
 
-// largest returns the connections of the source that has the most.
+func oldest(own *list.List) member { return own.Front().Value.(member) }
+
+// largest returns the connections of the source that has the most, of several the one
+// with the oldest: so a newcomer has the longest time to ask what it wants.
 func (c *crowd) largest() *list.List {
 	var largest *list.List
 	for _, own := range c.sources {
-		if largest == nil || own.Len() > largest.Len() {
+		if largest == nil || own.Len() > largest.Len() ||
+			own.Len() == largest.Len() && oldest(own).number < oldest(largest).number {
 			largest = own
 		}
 	}

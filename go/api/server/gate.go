@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -16,7 +18,7 @@ type gate struct {
 	server *Server
 	// strangers are those before the end of their handshakes, and admitted those after.
 	strangers, admitted *crowd
-	ready               chan *tls.Conn
+	ready               chan *connection
 	ctx                 context.Context
 	stop                context.CancelCauseFunc
 	working             sync.WaitGroup
@@ -27,7 +29,7 @@ func newGate(s *Server, listener net.Listener) *gate {
 	g := &gate{Listener: listener, server: s,
 		strangers: newCrowd(s.limits.Handshakes, s.limits.HandshakesEach),
 		admitted:  newCrowd(s.limits.Connections, s.limits.ConnectionsEach),
-		ready:     make(chan *tls.Conn)}
+		ready:     make(chan *connection)}
 	// It ends with Close.
 	g.ctx, g.stop = context.WithCancelCause(context.Background())
 	g.working.Go(g.run)
@@ -67,10 +69,11 @@ func (g *gate) let(conn net.Conn, source string) {
 	ctx, cancel := context.WithTimeout(g.ctx, g.server.limits.Handshake)
 	defer cancel()
 	err := secure.HandshakeContext(ctx)
+	if err != nil {
+		g.server.log.Debug("a TLS handshake failed", "from", source, "err", err)
+		linger(conn)
+	}
 	if !g.strangers.remove(conn) || err != nil {
-		if err != nil {
-			g.server.log.Debug("a TLS handshake failed", "from", source, "err", err)
-		}
 		_ = conn.Close()
 		return
 	}
@@ -79,14 +82,32 @@ func (g *gate) let(conn net.Conn, source string) {
 		state := secure.ConnectionState()
 		caller = string(state.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	}
-	g.server.admit(secure, mode)
-	g.admitted.add(secure, caller)
+	c := &connection{Conn: secure, gate: g, mode: mode, caller: caller}
+	g.server.admit(c)
 	select {
-	case g.ready <- secure:
+	case g.ready <- c:
 	case <-g.ctx.Done():
-		g.server.track(g, secure, closedState)
-		_ = secure.Close()
+		c.drop()
+		g.server.track(c, http.StateClosed)
 	}
+}
+
+// lingering is how long a client may take to hear why it isn't let in, and maxLingering
+// how much it may send meanwhile, in bytes.
+const (
+	lingering    = time.Second
+	maxLingering = 64 << 10
+)
+
+// linger lets a client hear what TLS told it last. With TLS 1.3 it has sent a request
+// by then, as the handshake is over for it; if that were never read, the kernel would
+// reset the connection, and the client might find no reason.
+func linger(conn net.Conn) {
+	half, ok := conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || conn.SetReadDeadline(time.Now().Add(lingering)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, conn, maxLingering)
 }
 
 // Accept returns the next connection whose handshake is over.

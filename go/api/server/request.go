@@ -5,8 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
+	"strconv"
 	"time"
 
 	"powercloud.unidatum.com/go/api/message"
@@ -14,9 +17,6 @@ import (
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/pki"
 )
-
-// closedState is that of a connection that never got to the HTTP server.
-const closedState = http.StateClosed
 
 // refusal is an answer that is an error.
 type refusal struct {
@@ -30,11 +30,7 @@ func refuse(status int, code, text string) *refusal {
 
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	c, _ := r.Context().Value(connectionKey{}).(*connection)
-	if c == nil {
-		// It was pushed out at this moment.
-		panic(http.ErrAbortHandler)
-	}
+	c := r.Context().Value(connectionKey{}).(*connection)
 	if c.mode.Identify == nil {
 		// The next request may well be to another state, and a place is worth more.
 		w.Header().Set("Connection", "close")
@@ -56,7 +52,16 @@ func write(w http.ResponseWriter, refused *refusal) {
 
 // try answers a request, or says why not.
 func (s *Server) try(w http.ResponseWriter, r *http.Request, c *connection) *refusal {
-	state := c.tls.ConnectionState()
+	control := http.NewResponseController(w)
+	// Whoever is refused has as long to take the answer, and to send what isn't read.
+	if err := limit(control, time.Now().Add(s.limits.Header)); err != nil {
+		return refuse(http.StatusInternalServerError, "", "the connection failed")
+	}
+	if r.ProtoMajor != 1 || r.ProtoMinor != 1 {
+		// There the end of a stream would look the same whether or not it is whole.
+		return refuse(http.StatusHTTPVersionNotSupported, "", "nodes speak HTTP/1.1")
+	}
+	state := c.ConnectionState()
 	identity, err := c.mode.identify(&state)
 	if err != nil {
 		return refuse(http.StatusForbidden, message.CodeDenied, err.Error())
@@ -65,31 +70,19 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request, c *connection) *ref
 	if refused != nil {
 		return refused
 	}
-	who := Network(c.tls.RemoteAddr().String())
-	if c.mode.Identify != nil {
-		who = string(identity.Key)
-	}
-	if !s.turns.take(who) {
-		return refuse(http.StatusServiceUnavailable, message.CodeBusy, "the node has too many requests to answer; try again")
-	}
-	defer s.turns.give(who)
-
-	control := http.NewResponseController(w)
 	deadline := time.Now().Add(asked.Timeout)
-	if err := errors.Join(control.SetReadDeadline(deadline), control.SetWriteDeadline(deadline)); err != nil {
-		return refuse(http.StatusInternalServerError, "", "the connection failed")
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	if !asked.Stream {
-		ctx, cancel = context.WithDeadline(r.Context(), deadline)
-	}
-	defer cancel()
-
-	body, refused := read(w, r, asked)
+	body, refused := s.receive(w, r, c, control, asked, deadline)
 	if refused != nil {
 		return refused
 	}
+	defer s.turns.give(c.caller)
 	defer clear(body)
+	ctx := r.Context()
+	if !asked.Stream {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
 	caller := Caller{Identity: identity, Address: r.RemoteAddr, Proof: Proof{Path: asked.Path, Body: body}}
 	if c.mode.Identify == nil {
 		caller.Proof.MAC, err = hex.DecodeString(r.Header.Get(proof.Header))
@@ -108,13 +101,54 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request, c *connection) *ref
 		}
 		return s.stream(ctx, &pieces{w: w, control: control, pause: s.limits.Pause}, asked, c.mode, caller, body)
 	}
-	return s.answer(ctx, w, asked, c.mode, caller, body)
+	return s.answer(ctx, w, control, asked, c.mode, caller, body)
+}
+
+// limit sets how long reading from and writing to a connection may take.
+func limit(control *http.ResponseController, deadline time.Time) error {
+	return errors.Join(control.SetReadDeadline(deadline), control.SetWriteDeadline(deadline))
+}
+
+// receive takes a turn and returns a request's body. The turn is the caller's unless
+// there is a refusal.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, c *connection, control *http.ResponseController, asked route.Route, deadline time.Time) ([]byte, *refusal) {
+	busy := func() *refusal {
+		return refuse(http.StatusServiceUnavailable, message.CodeBusy, "the node has too many requests to answer; try again")
+	}
+	var body []byte
+	var refused *refusal
+	// Where anyone may ask, requests are small, and one caller can be many. So whoever
+	// sends slowly has no turn meanwhile. A member has turns of its own, and as large
+	// requests as it has turns.
+	anyone := c.mode.Identify == nil
+	if anyone {
+		if body, refused = read(w, r, asked); refused != nil {
+			return nil, refused
+		}
+	}
+	if !s.turns.take(c.caller) {
+		return nil, busy()
+	}
+	err := limit(control, deadline)
+	if err != nil {
+		refused = refuse(http.StatusInternalServerError, "", "the connection failed")
+	} else if !anyone {
+		body, refused = read(w, r, asked)
+	}
+	if refused != nil {
+		s.turns.give(c.caller)
+		return nil, refused
+	}
+	// From here on the turn counts: a crowd doesn't push out who is being answered.
+	c.gate.admitted.remove(c.NetConn())
+	return body, nil
 }
 
 // find returns the route that a request asks for, if the caller may.
 func (s *Server) find(r *http.Request, mode *Mode, identity pki.Identity) (route.Route, *refusal) {
 	for _, candidate := range route.All() {
-		if candidate.Method != r.Method || candidate.Path != r.URL.Path {
+		// The address is compared as it came: there is one way to write it.
+		if candidate.Method != r.Method || candidate.Path != r.RequestURI {
 			continue
 		}
 		// A connection of before may not ask what the node no longer does, either.
@@ -146,33 +180,58 @@ func read(w http.ResponseWriter, r *http.Request, asked route.Route) ([]byte, *r
 }
 
 // answer has a request answered.
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, asked route.Route, mode *Mode, caller Caller, body []byte) *refusal {
-	value, err := mode.Handlers.answers[asked.Name](ctx, caller, body)
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, asked route.Route, mode *Mode, caller Caller, body []byte) *refusal {
 	var text []byte
-	if err == nil {
-		text, err = encode(asked, value, s.log)
-	}
+	err := s.contain(asked, func() error {
+		value, err := mode.Handlers.answers[asked.Name](ctx, caller, body)
+		if err == nil {
+			text, err = encode(asked, value, s.log)
+		}
+		return err
+	})
 	if err != nil {
 		return s.failed(asked, mode, caller, err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// The caller can have gone; what was asked is done all the same.
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	// The turn lasts until the connection has taken the answer. The caller can have gone;
+	// what was asked is done all the same.
 	_, _ = w.Write(text)
+	_ = control.Flush()
 	return nil
+}
+
+// errPanic is what a caller hears of a panic.
+var errPanic = errors.New("the node failed; its log says how")
+
+// contain does something of a route. A panic in there is a fault of the node's, that is
+// no reason not to answer others.
+func (s *Server) contain(asked route.Route, do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("answering a request panicked", "route", asked.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return do()
 }
 
 // stream has a request answered bit by bit. Once there was something, an error can
 // only end the connection.
 func (s *Server) stream(ctx context.Context, w *pieces, asked route.Route, mode *Mode, caller Caller, body []byte) *refusal {
 	w.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	err := mode.Handlers.streams[asked.Name](ctx, caller, body, w)
-	switch {
-	case err == nil:
-		return nil
-	case !w.begun:
+	err := s.contain(asked, func() error { return mode.Handlers.streams[asked.Name](ctx, caller, body, w) })
+	if err != nil && w.begun {
+		panic(http.ErrAbortHandler)
+	}
+	// The last piece can have been long ago, and its time over.
+	if late := w.control.SetWriteDeadline(time.Now().Add(w.pause)); late != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if err != nil {
 		return s.failed(asked, mode, caller, err)
 	}
-	panic(http.ErrAbortHandler)
+	return nil
 }
 
 // failed returns what the caller hears of an error: the whole of it only if it is

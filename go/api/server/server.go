@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,19 +64,27 @@ type Server struct {
 
 	mu   sync.Mutex
 	mode *Mode
-	open map[net.Conn]*connection
+	open map[*connection]struct{}
 }
 
-// connection is one whose handshake is over.
+// connection is one whose handshake is over, as the HTTP server has it.
 type connection struct {
+	*tls.Conn
+	gate *gate
 	mode *Mode
-	tls  *tls.Conn
-	idle bool
+	// caller is who is counted for it.
+	caller string
+	// state is guarded by the server's mutex.
+	state http.ConnState
 }
+
+// drop ends the connection at once. Close would first say so to the other end, and wait
+// for one that doesn't listen.
+func (c *connection) drop() { _ = c.NetConn().Close() }
 
 // New returns a server in a mode.
 func New(mode *Mode, limits Limits, log *slog.Logger) (*Server, error) {
-	s := &Server{limits: limits, log: log, turns: newTurns(limits.Requests, limits.RequestsEach), open: make(map[net.Conn]*connection)}
+	s := &Server{limits: limits, log: log, turns: newTurns(limits.Requests, limits.RequestsEach), open: make(map[*connection]struct{})}
 	if err := s.SetMode(mode); err != nil {
 		return nil, err
 	}
@@ -94,12 +103,17 @@ func (s *Server) SetMode(mode *Mode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mode = mode
-	for conn, c := range s.open {
-		if c.idle {
-			_ = conn.Close()
+	s.drop(http.StateIdle)
+	return nil
+}
+
+// drop ends all connections in some states. The caller has the mutex.
+func (s *Server) drop(states ...http.ConnState) {
+	for c := range s.open {
+		if slices.Contains(states, c.state) {
+			c.drop()
 		}
 	}
-	return nil
 }
 
 // current returns the mode.
@@ -151,11 +165,15 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ReadHeaderTimeout: s.limits.Header,
 		IdleTimeout:       s.limits.Idle,
 		MaxHeaderBytes:    8 << 10,
-		ConnState:         func(conn net.Conn, state http.ConnState) { s.track(gate, conn, state) },
-		ConnContext:       s.withConnection,
+		ConnState:         func(conn net.Conn, state http.ConnState) { s.track(conn.(*connection), state) },
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, conn.(*connection))
+		},
 		// HTTP/2 would add streams to the connections that are counted.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// It would be answered without asking who wants to know.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		// A request ends with what its server does.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -171,43 +189,49 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	// Answers that are under way have a moment: that of the request to reboot is one.
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
+	// Shutdown would wait for connections without a request, and say goodbye to each.
+	_ = gate.Close()
+	s.dropAll(http.StateNew, http.StateIdle)
 	_ = server.Shutdown(shutdown)
+	s.dropAll(http.StateNew, http.StateIdle, http.StateActive)
 	_ = server.Close()
 	<-ended
 	gate.wait()
 	return err
 }
 
+func (s *Server) dropAll(states ...http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(states...)
+}
+
 // connectionKey is that of a request's connection in its context.
 type connectionKey struct{}
 
-func (s *Server) withConnection(ctx context.Context, conn net.Conn) context.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return context.WithValue(ctx, connectionKey{}, s.open[conn])
-}
-
 // admit keeps track of a connection whose handshake is over.
-func (s *Server) admit(conn *tls.Conn, mode *Mode) {
+func (s *Server) admit(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open[conn] = &connection{mode: mode, tls: conn}
+	s.open[c] = struct{}{}
+	c.gate.admitted.add(c.NetConn(), c.caller)
 }
 
 // track follows a connection to its end.
-func (s *Server) track(gate *gate, conn net.Conn, state http.ConnState) {
+func (s *Server) track(c *connection, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.open[conn]
-	if c == nil {
-		return
-	}
-	c.idle = state == http.StateIdle
-	switch {
-	case state == http.StateClosed || state == http.StateHijacked:
-		delete(s.open, conn)
-		gate.admitted.remove(conn)
-	case c.idle && c.mode != s.mode:
-		_ = conn.Close()
+	c.state = state
+	switch state {
+	case http.StateClosed, http.StateHijacked:
+		delete(s.open, c)
+		c.gate.admitted.remove(c.NetConn())
+	case http.StateIdle:
+		if c.mode != s.mode {
+			c.drop()
+			return
+		}
+		// It had a turn instead.
+		c.gate.admitted.add(c.NetConn(), c.caller)
 	}
 }

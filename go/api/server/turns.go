@@ -2,9 +2,13 @@ package server
 
 import "sync"
 
-// turns bounds how many requests are answered at a time, in all and of one caller.
+// turns bounds how many requests are answered at a time, in all and of one caller. The
+// more turns a caller has, the more must be left when it takes another one: so however
+// many it takes, together with a few others, there are some for who has none.
 type turns struct {
 	max, each int
+	// room is how many must be left for each turn that a caller has.
+	room int
 
 	mu    sync.Mutex
 	all   int
@@ -12,14 +16,14 @@ type turns struct {
 }
 
 func newTurns(max, each int) *turns {
-	return &turns{max: max, each: each, taken: make(map[string]int)}
+	return &turns{max: max, each: each, room: (max + 2*each - 1) / (2 * each), taken: make(map[string]int)}
 }
 
 // take reports whether it is a caller's turn, which is given back then.
 func (t *turns) take(caller string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.all >= t.max || t.taken[caller] >= t.each {
+	if t.taken[caller] >= t.each || t.all+t.taken[caller]*t.room >= t.max {
 		return false
 	}
 	t.all++

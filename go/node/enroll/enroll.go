@@ -13,12 +13,14 @@ import (
 	"maps"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/proof"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/api/server"
+	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/pki"
 )
 
@@ -46,6 +48,8 @@ type Desk struct {
 	offer   message.Offer
 	joining sync.Mutex
 	guesses *guesses
+	// wrong counts the wrong codes.
+	wrong atomic.Uint64
 }
 
 // New returns a desk with a new code.
@@ -97,7 +101,10 @@ func (d *Desk) admit(caller server.Caller) error {
 	case right:
 		return nil
 	}
-	d.config.Log.Warn("an enrollment was refused: the code was wrong", "from", caller.Address)
+	// Fewer lines the more there are: nobody can fill the log with them.
+	if wrong := d.wrong.Add(1); wrong&(wrong-1) == 0 {
+		d.config.Log.Warn("an enrollment was refused: the code was wrong", "from", caller.Address, "times", wrong)
+	}
 	return message.Errorf(message.CodeProof, "the node doesn't accept the enrollment code")
 }
 
@@ -105,6 +112,10 @@ func (d *Desk) enroll(ctx context.Context, caller server.Caller, request *messag
 	defer request.Wipe()
 	if err := d.admit(caller); err != nil {
 		return nil, err
+	}
+	if request.Volume == (volumeid.ID{}) || request.VolumeKey == (message.Key{}) {
+		// What is missing was read as zeros.
+		return nil, message.Errorf("", "the enrollment has no volume ID or no key for it")
 	}
 	if !d.joining.TryLock() {
 		return nil, message.Errorf(message.CodeBusy, "another enrollment of the node is under way; try again")
@@ -121,6 +132,8 @@ type guesses struct {
 
 	mu    sync.Mutex
 	until map[string]time.Time
+	// swept is when those that needn't wait any more were last forgotten.
+	swept time.Time
 }
 
 const (
@@ -146,7 +159,8 @@ func (g *guesses) try(source string, guess func() bool) (right, waits bool) {
 	if guess() {
 		return true, false
 	}
-	if len(g.until) >= maxNetworks {
+	if len(g.until) >= maxNetworks && !now.Before(g.swept.Add(pause)) {
+		g.swept = now
 		maps.DeleteFunc(g.until, func(_ string, until time.Time) bool { return !now.Before(until) })
 	}
 	if len(g.until) < maxNetworks {

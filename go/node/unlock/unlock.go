@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
@@ -36,10 +35,14 @@ type Config struct {
 
 // Desk takes the key of one node's volume.
 type Desk struct {
-	config  Config
-	key     ed25519.PrivateKey
-	code    string
-	opening sync.Mutex
+	config Config
+	key    ed25519.PrivateKey
+	code   string
+	// opening is taken while the volume is being opened. Who waits for it does so in the
+	// order of coming.
+	opening chan struct{}
+	// wrong counts the wrong keys. It belongs to who is opening.
+	wrong uint64
 }
 
 // New returns a desk with a new code.
@@ -52,7 +55,7 @@ func New(config Config) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{config: config, key: private, code: code.Format(fingerprint[:])}, nil
+	return &Desk{config: config, key: private, code: code.Format(fingerprint[:]), opening: make(chan struct{}, 1)}, nil
 }
 
 // Code returns what the console shows.
@@ -71,21 +74,27 @@ func (d *Desk) Handlers() *server.Handlers {
 	return h
 }
 
-func (d *Desk) unlock(_ context.Context, caller server.Caller, request *message.Unlock) (*message.None, error) {
+func (d *Desk) unlock(ctx context.Context, caller server.Caller, request *message.Unlock) (*message.None, error) {
 	defer request.Wipe()
 	if request.Volume != d.config.Owner.Volume {
 		return nil, message.Errorf(message.CodeUnlock, "the key is for the volume %s, and this one is %s", request.Volume, d.config.Owner.Volume)
 	}
-	if !d.opening.TryLock() {
+	// Anyone can try a key, and would keep an admin out who had to find a moment without.
+	select {
+	case d.opening <- struct{}{}:
+	case <-ctx.Done():
 		return nil, message.Errorf(message.CodeBusy, "somebody else is unlocking the node; try again")
 	}
-	defer d.opening.Unlock()
+	defer func() { <-d.opening }()
 	key := header.Key(request.VolumeKey)
 	defer key.Wipe()
 	err := d.config.Open(&key)
 	switch {
 	case errors.Is(err, header.ErrWrongKey):
-		d.config.Log.Warn("an unlock was refused: the key doesn't open the volume", "from", caller.Address)
+		// Fewer lines the more there are: nobody can fill the log with them.
+		if d.wrong++; d.wrong&(d.wrong-1) == 0 {
+			d.config.Log.Warn("an unlock was refused: the key doesn't open the volume", "from", caller.Address, "times", d.wrong)
+		}
 		return nil, message.Errorf(message.CodeUnlock, "%v", err)
 	case err != nil:
 		return nil, err
