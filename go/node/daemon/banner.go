@@ -55,6 +55,8 @@ func (c *console) run(ctx context.Context) error {
 			}
 			c.shown, c.addresses = notice, addresses
 			if _, err := io.WriteString(c.to, c.banner()); err != nil {
+				// The next try shows it again.
+				c.shown = lifecycle.Notice{}
 				return fmt.Errorf("write to the console: %w", err)
 			}
 		}
