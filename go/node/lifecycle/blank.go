@@ -31,7 +31,9 @@ func (r *run) blank(ctx context.Context) (folder string, err error) {
 	c := &console{run: r, key: key, done: make(chan struct{})}
 	// What was begun goes on when the sender of the request is gone, but no longer than
 	// the run.
-	join := func(_ context.Context, request *message.Enrollment) (*message.Enrolled, error) { return c.join(ctx, request) }
+	join := func(_ context.Context, request *message.Enrollment) (*message.Enrolled, error) {
+		return c.join(ctx, request)
+	}
 	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.Disk(), Join: join, Random: r.Random, Now: r.Now, Log: r.Log})
 	if err != nil {
 		return "", err
