@@ -242,11 +242,14 @@ func plain(err error) error {
 	if errors.As(err, &around) {
 		err = around.Err
 	}
-	var alert tls.AlertError
-	if errors.As(err, &alert) {
-		switch uint8(alert) {
-		case alertBadCertificate, alertUnsupported, alertCertificateRevoked, alertCertificateExpired, alertCertificateUnknown,
-			alertUnknownCA, alertAccessDenied, alertCertificateRequired:
+	var remote *net.OpError
+	if !errors.As(err, &remote) || remote.Op != "remote error" || remote.Err == nil {
+		return err
+	}
+	for _, alert := range []tls.AlertError{alertBadCertificate, alertUnsupported, alertCertificateRevoked, alertCertificateExpired,
+		alertCertificateUnknown, alertUnknownCA, alertAccessDenied, alertCertificateRequired} {
+		// The type of the alert that came isn't exported. Its text is the same.
+		if remote.Err.Error() == alert.Error() {
 			return fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -149,14 +150,19 @@ func member(h *server.Handlers, m *lifecycle.Member) []supervisor.Component {
 
 // Text is what was written, for several goroutines.
 type Text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu      sync.Mutex
+	b       bytes.Buffer
+	changed chan struct{}
 }
 
 // Write adds to the text.
 func (x *Text) Write(p []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.changed != nil {
+		close(x.changed)
+		x.changed = nil
+	}
 	return x.b.Write(p)
 }
 
@@ -165,4 +171,21 @@ func (x *Text) String() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.b.String()
+}
+
+// Await waits until the text has another in it.
+func (x *Text) Await(part string) {
+	for {
+		x.mu.Lock()
+		if strings.Contains(x.b.String(), part) {
+			x.mu.Unlock()
+			return
+		}
+		if x.changed == nil {
+			x.changed = make(chan struct{})
+		}
+		changed := x.changed
+		x.mu.Unlock()
+		<-changed
+	}
 }
