@@ -109,18 +109,17 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err := c.issue(o, n, list, b); err != nil {
 		return c.withdraw(ctx, n, err)
 	}
+	// The bundle is there, and can't be made again: what fails now keeps nothing from its
+	// peers.
+	var remembered error
 	if !o.addr.IsZero() {
-		if err := c.remember(n); err != nil {
-			return err
-		}
+		remembered = c.remember(n)
 	}
-	if err := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID); err != nil {
-		return err
-	}
+	printed := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID)
 	if err := c.spreadAll(ctx, list); err != nil {
-		return err
+		return errors.Join(remembered, printed, err)
 	}
-	return c.explainBundle(o)
+	return errors.Join(remembered, printed, c.explainBundle(o))
 }
 
 // invent makes a node's keys and enters it into the registry. It returns the membership

@@ -60,11 +60,12 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	err = c.Env.Printf("node %s (%s) removed: its certificate is revoked (revocation list serial %d)\n", n.Name, n.ID, list.Serial)
+	// Before anything is said, which can fail.
+	list, outcomes, err := c.spread(ctx, revocations(), list)
 	if err != nil {
 		return err
 	}
-	list, outcomes, err := c.spread(ctx, revocations(), list)
+	err = c.Env.Printf("node %s (%s) removed: its certificate is revoked (revocation list serial %d)\n", n.Name, n.ID, list.Serial)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,16 @@ package pcctl
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
+	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +21,19 @@ import (
 	"powercloud.unidatum.com/go/admin/configuration"
 	"powercloud.unidatum.com/go/admin/nodelist"
 	"powercloud.unidatum.com/go/admin/session"
+	"powercloud.unidatum.com/go/api/message"
+	"powercloud.unidatum.com/go/api/proof"
+	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/api/server"
 	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/keys/keystest"
+	"powercloud.unidatum.com/go/node/identity"
 	"powercloud.unidatum.com/go/node/join"
 	"powercloud.unidatum.com/go/node/lifecycle"
 	"powercloud.unidatum.com/go/node/lifecycle/lifecycletest"
 	"powercloud.unidatum.com/go/node/state/statetest"
+	"powercloud.unidatum.com/go/node/supervisor"
 )
 
 // newNodes returns a trial whose time is the nodes'.
@@ -261,7 +274,91 @@ func TestTwoAdminsEnrollOneName(t *testing.T) {
 // lost.
 func TestLostRegistry(t *testing.T) {
 	s := newNodes(t)
-	node := lifecycletest.Start(t, newVolume(t), nil)
+	s.loseRegistry(lifecycletest.Start(t, newVolume(t), nil))
+	other := lifecycletest.Start(t, newVolume(t), nil)
+	s.want(0, "node", "enroll", other.Address, other.EnrollmentCode(), "colo-1")
+	if got := s.stdout.String(); !strings.HasSuffix(got, "colo-1  serial 5\nhome-1  serial 5\n") {
+		t.Errorf("%s%s", got, s.stderr.String())
+	}
+	s.wantNode("home-1")
+	s.wantNode("colo-1")
+}
+
+// TestNodeThatLies: it says that it has the newest list that there can be.
+func TestNodeThatLies(t *testing.T) {
+	s := newNodes(t)
+	s.loseRegistry(lifecycletest.Start(t, newVolume(t), func(c *lifecycle.Config) {
+		c.Member = func(h *server.Handlers, m *lifecycle.Member) []supervisor.Component {
+			parts := lifecycletest.Member(h, m)
+			server.Handle(h, route.GetInfo(), func(context.Context, server.Caller, *message.None) (*message.Info, error) {
+				return &message.Info{Membership: math.MaxUint64 - 1}, nil
+			})
+			return parts
+		}
+	}))
+	other := lifecycletest.Start(t, newVolume(t), nil)
+	s.want(0, "node", "enroll", other.Address, other.EnrollmentCode(), "colo-1")
+	if got := s.stdout.String(); !strings.HasSuffix(got, "colo-1  serial 2\nhome-1  not updated (it will get it from a mesh peer)\n") {
+		t.Errorf("%s", got)
+	}
+	if got := s.stderr.String(); !strings.Contains(got, "warning: node home-1 says that its membership list has serial 18446744073709551614, which can't be: the cluster is at 2\n") {
+		t.Errorf("%s", got)
+	}
+	s.wantNode("colo-1")
+}
+
+// TestOffersThatLie: what is offered isn't the key that the code is of.
+func TestOffersThatLie(t *testing.T) {
+	s := newNodes(t)
+	key, err := identity.NewKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := server.SelfSigned(key, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := proof.Code{Fingerprint: key.Fingerprint()}
+	for want, offer := range map[string]message.Offer{
+		"node key does not match the enrollment code": {ID: key.ID(), Key: other},
+		"the node's key is none":                      {ID: key.ID(), Key: other[:5]},
+	} {
+		handlers := server.NewHandlers()
+		server.Handle(handlers, route.GetOffer(), func(context.Context, server.Caller, *message.None) (*message.Offer, error) { return &offer, nil })
+		server.Handle(handlers, route.Enroll(), func(context.Context, server.Caller, *message.Enrollment) (*message.Enrolled, error) {
+			t.Error("the node got a key")
+			return nil, errors.New("no")
+		})
+		api, err := server.New(&server.Mode{State: route.Blank, Handlers: handlers,
+			Certificate: func() (*tls.Certificate, error) { return certificate, nil }}, server.DefaultLimits(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- api.Serve(ctx, listener) }()
+		s.wantError(want, "node", "enroll", listener.Addr().String(), code.Text(), "home-1")
+		cancel()
+		<-ended
+	}
+	if n := s.registry().Nodes; len(n) != 0 {
+		t.Errorf("the registry has %+v", n)
+	}
+}
+
+// loseRegistry enrolls a node as home-1, publishes three more lists, and puts the
+// registry back to what it was before those.
+func (s *trial) loseRegistry(node *lifecycletest.Node) {
+	t := s.t
+	t.Helper()
 	s.want(0, "node", "enroll", node.Address, node.EnrollmentCode(), "home-1")
 	var undo []func()
 	for i := range s.bed.Paths {
@@ -280,13 +377,6 @@ func TestLostRegistry(t *testing.T) {
 	if got := s.registry().Membership; got != 1 {
 		t.Fatalf("the registry is at %d", got)
 	}
-	other := lifecycletest.Start(t, newVolume(t), nil)
-	s.want(0, "node", "enroll", other.Address, other.EnrollmentCode(), "colo-1")
-	if got := s.stdout.String(); !strings.HasSuffix(got, "colo-1  serial 5\nhome-1  serial 5\n") {
-		t.Errorf("%s%s", got, s.stderr.String())
-	}
-	s.wantNode("home-1")
-	s.wantNode("colo-1")
 }
 
 func TestProvision(t *testing.T) {

@@ -57,7 +57,7 @@ func Start(t testing.TB, place state.Place, change func(*lifecycle.Config)) *Nod
 		Bundle:  func(context.Context, join.Check) (*joinbundle.Bundle, error) { return nil, join.ErrNone },
 		Listen:  func(context.Context) (net.Listener, error) { return listener, nil },
 		Limits:  server.DefaultLimits(),
-		Member:  member,
+		Member:  Member,
 		Power:   func(action string) error { n.Power <- action; return nil },
 		Random:  rand.Reader,
 		Now:     time.Now,
@@ -122,8 +122,8 @@ func (n *Node) UnlockCode() string { return n.Shows(`unlock code: (\S+)`) }
 // IsMember waits until the node is open.
 func (n *Node) IsMember() string { return n.Shows(`is a member of the cluster`) }
 
-// member answers what package lifecycle leaves to its caller.
-func member(h *server.Handlers, m *lifecycle.Member) []supervisor.Component {
+// Member answers what package lifecycle leaves to its caller.
+func Member(h *server.Handlers, m *lifecycle.Member) []supervisor.Component {
 	server.Handle(h, route.GetInfo(), func(context.Context, server.Caller, *message.None) (*message.Info, error) {
 		i, _ := m.Identity.Current()
 		info := &message.Info{Name: i.Name(), ID: i.Self.Node, Cluster: i.Self.Cluster, CertificateExpires: i.Self.Expires}
