@@ -204,6 +204,8 @@ func enter(r *registry.Registry, entry registry.Node, at address.Address, now ti
 				n.Name, n.Name)
 		case !same && n.Name == entry.Name && n.Confirmed.Value:
 			return alreadyEnrolled(n.Name)
+		case !same && n.Name == entry.Name && now.Sub(n.Enrolled) < enrolling:
+			return fmt.Errorf("a node named %q is just being enrolled; if that has failed, remove it first with 'pcctl node rm %s'", n.Name, n.Name)
 		case !same && n.Name == entry.Name:
 			// It isn't known to have got its identity, and doesn't answer as a member: its
 			// first key is gone with its power.
@@ -225,6 +227,10 @@ func enter(r *registry.Registry, entry registry.Node, at address.Address, now ti
 	}
 	return nil
 }
+
+// enrolling is for how long a node that isn't confirmed counts as one that another admin is
+// enrolling: longer than the node has for its answer, and pcctl's for what comes before.
+const enrolling = 5 * time.Minute
 
 func alreadyEnrolled(name string) error {
 	return fmt.Errorf("a node named %q is already enrolled", name)

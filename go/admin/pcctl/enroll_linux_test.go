@@ -56,14 +56,6 @@ func (s *trial) registry() *registry.Registry {
 	return r
 }
 
-func (s *trial) change(change func(*registry.Registry) error) {
-	s.t.Helper()
-	_, err := registry.Update(s.t.Context(), session.SystemObjects{Store: s.bed.Open()}, s.bed.Cluster.ID, change)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // wantNode checks that a node is a member in every respect.
 func (s *trial) wantNode(name string) registry.Node {
 	s.t.Helper()
@@ -219,6 +211,9 @@ func TestNameOfANodeThatNeverCame(t *testing.T) {
 	}
 	s.wantError(`an earlier try has entered the node as "home-1"`, "node", "enroll", first.Address, code, "other")
 	second := lifecycletest.Start(t, newVolume(t), nil)
+	s.wantError(`a node named "home-1" is just being enrolled; if that has failed, remove it first with 'pcctl node rm home-1'`,
+		"node", "enroll", second.Address, second.EnrollmentCode(), "home-1")
+	s.bed.Now = s.bed.Now.Add(10 * time.Minute)
 	s.want(0, "node", "enroll", second.Address, second.EnrollmentCode(), "home-1")
 	s.wantNode("home-1")
 	r := s.registry()
@@ -252,13 +247,13 @@ func TestNameOfANodeWhoseAnswerWasLost(t *testing.T) {
 func TestTwoAdminsEnrollOneName(t *testing.T) {
 	s := newNodes(t)
 	volume := newVolume(t)
-	volume.Creating = func(context.Context) error {
-		s.change(func(r *registry.Registry) error {
+	volume.Creating = func(ctx context.Context) error {
+		_, err := registry.Update(ctx, session.SystemObjects{Store: s.bed.Open()}, s.bed.Cluster.ID, func(r *registry.Registry) error {
 			r.Remove(r.Nodes[0].ID)
 			r.Revocations++
 			return nil
 		})
-		return nil
+		return err
 	}
 	node := lifecycletest.Start(t, volume, nil)
 	s.wantError("it was erased: start it, and enroll it with its new code", "node", "enroll", node.Address, node.EnrollmentCode(), "home-1")
