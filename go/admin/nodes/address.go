@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/urfave/cli/v3"
@@ -18,8 +19,8 @@ func (g *group) addrCommand() *cli.Command {
 		UsageText: "pcctl --repo LOC,... node addr NAME HOST[:PORT]",
 		Description: `Records where pcctl reaches a node's API, in the cluster's registry and in
 nodes.json. Port 7443 is used if no other is given. If the node's mesh endpoint was
-empty, or followed from the old address, it becomes port 51820 of the new host, and a
-new membership list is published.
+empty, or followed from the old address, it becomes port 51820 of the new host. If
+that changes the membership list, a new one is published.
 
 It is also how another admin's machine learns of a node.`,
 		Action: g.addr,
@@ -43,14 +44,20 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
-	moved := false
+	moved, listed := false, false
 	err = c.update(ctx, func(r *registry.Registry) error {
 		n, err := r.Find(args[0])
 		if err != nil {
 			return err
 		}
+		before, err := r.Members().Encode()
+		if err != nil {
+			return err
+		}
 		moved = n.SetAddress(at, c.Env.Now())
-		return nil
+		after, err := r.Members().Encode()
+		listed = !bytes.Equal(before, after)
+		return err
 	})
 	if err != nil {
 		return err
@@ -65,11 +72,17 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 	if err := c.Env.Printf("node %s is at %s\n", n.Name, n.Address.Value); err != nil {
 		return err
 	}
-	if !moved {
+	if moved {
+		if err := c.Env.Printf("mesh endpoint of %s set to %s\n", n.Name, n.Endpoint.Value); err != nil {
+			return err
+		}
+	}
+	if !listed {
 		return c.keep(ctx)
 	}
-	if err := c.Env.Printf("mesh endpoint of %s set to %s\n", n.Name, n.Endpoint.Value); err != nil {
+	list, err := c.number(ctx, memberships(), 0, nil)
+	if err != nil {
 		return err
 	}
-	return c.publishAll(ctx)
+	return c.spreadAll(ctx, list)
 }

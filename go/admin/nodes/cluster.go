@@ -97,9 +97,18 @@ func (c *cluster) client(at address.Address, id pki.NodeID) *client.Client {
 	return client.New(client.Peer{Address: at, Authority: c.ca.Authority(), ID: id}, c.certificate, c.Env.Now)
 }
 
-// update changes the registry.
+// update changes the registry. What this pcctl wrote before is in it again, if another's
+// write took its place.
 func (c *cluster) update(ctx context.Context, change func(*registry.Registry) error) error {
-	changed, err := registry.Update(ctx, session.SystemObjects{Store: c.objects.Store}, c.registry.Cluster, change)
+	restore := func(r *registry.Registry) error {
+		merged, err := registry.Merge(r, c.registry)
+		if err != nil {
+			return err
+		}
+		*r = *merged
+		return change(r)
+	}
+	changed, err := registry.Update(ctx, session.SystemObjects{Store: c.objects.Store}, c.registry.Cluster, restore)
 	if err == nil {
 		c.registry = changed
 	}

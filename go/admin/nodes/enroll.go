@@ -16,6 +16,7 @@ import (
 	"powercloud.unidatum.com/go/api/proof"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/cluster/address"
+	"powercloud.unidatum.com/go/cluster/meshkey"
 	"powercloud.unidatum.com/go/cluster/nodename"
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/cluster/volumekey"
@@ -85,6 +86,10 @@ func (g *group) enroll(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
+	// Before there is anything to undo.
+	if err := c.certify(ctx); err != nil {
+		return err
+	}
 	if offer == nil {
 		return c.resume(ctx, i)
 	}
@@ -92,10 +97,11 @@ func (g *group) enroll(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.introduce(ctx, i, n); err != nil {
+	answered, err := c.introduce(ctx, i, n)
+	if err != nil {
 		return err
 	}
-	return c.enrolled(ctx, n.ID)
+	return c.enrolled(ctx, i, n.ID, answered)
 }
 
 // offered asks what node is to be enrolled.
@@ -159,11 +165,33 @@ func (c *cluster) admit(ctx context.Context, i *invitation, offer *message.Offer
 	if err != nil {
 		return nil, err
 	}
+	if err := c.vacant(ctx, i.name, entry.ID); err != nil {
+		return nil, err
+	}
 	err = c.update(ctx, func(r *registry.Registry) error { return enter(r, entry, i.address, c.Env.Now()) })
 	if err != nil {
 		return nil, err
 	}
 	return c.registry.Find(entry.ID.String())
+}
+
+// vacant returns an error if a node of that name is a member, which the registry doesn't
+// know, as whoever enrolled it never heard so.
+func (c *cluster) vacant(ctx context.Context, name string, id pki.NodeID) error {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	for _, n := range c.registry.Names() {
+		if n.Name != name || n.ID == id || n.Confirmed.Value || n.Address.Value.IsZero() {
+			continue
+		}
+		node := c.client(n.Address.Value, n.ID)
+		_, err := client.Do(ctx, node, route.GetMesh(), nil)
+		node.Close()
+		if err == nil {
+			return alreadyEnrolled(name)
+		}
+	}
+	return nil
 }
 
 // enter enters a node, unless an earlier try has.
@@ -172,11 +200,15 @@ func enter(r *registry.Registry, entry registry.Node, at address.Address, now ti
 		same := n.ID == entry.ID
 		switch {
 		case same && n.Name != entry.Name:
-			return fmt.Errorf("the node is entered as %q; enroll it under that name, or remove it first with 'pcctl node rm %s'", n.Name, n.Name)
+			return fmt.Errorf("an earlier try has entered the node as %q; enroll it under that name, or run 'pcctl node rm %s', restart the node, and enroll it with its new code",
+				n.Name, n.Name)
 		case !same && n.Name == entry.Name && n.Confirmed.Value:
 			return alreadyEnrolled(n.Name)
+		case !same && n.Name == entry.Name && now.Sub(n.Enrolled) < enrolling:
+			return fmt.Errorf("a node named %q is just being enrolled; if that has failed, remove it first with 'pcctl node rm %s'", n.Name, n.Name)
 		case !same && n.Name == entry.Name:
-			// It never got its identity: its first key is gone with its power.
+			// It isn't known to have got its identity, and doesn't answer as a member: its
+			// first key is gone with its power.
 			r.Remove(n.ID)
 			r.Revocations++
 		}
@@ -196,38 +228,48 @@ func enter(r *registry.Registry, entry registry.Node, at address.Address, now ti
 	return nil
 }
 
+// enrolling is for how long a node that isn't confirmed counts as one that another admin is
+// enrolling: longer than the node has for its answer, and pcctl's for what comes before.
+const enrolling = 5 * time.Minute
+
 func alreadyEnrolled(name string) error {
 	return fmt.Errorf("a node named %q is already enrolled", name)
 }
 
-// introduce gives the node its identity.
-func (c *cluster) introduce(ctx context.Context, i *invitation, n *registry.Node) error {
+// introduce gives the node its identity. answered reports whether the node has said that
+// it took it; if not, and there is no error, it is a member of some cluster by now.
+func (c *cluster) introduce(ctx context.Context, i *invitation, n *registry.Node) (answered bool, err error) {
 	certificate, err := c.ca.IssueNode(n.Key, c.Env.Now().UTC().Truncate(time.Second), pki.NodeLifetime, c.Env.Rand)
 	if err != nil {
-		return err
+		return false, err
 	}
 	request := &message.Enrollment{Name: n.Name, Authority: c.ca.Authority().Certificate().Raw, Certificate: certificate.Raw, Volume: n.Volume}
 	defer request.Wipe()
 	key, err := volumekey.Derive(c.objects.Repository.Root, n.Volume)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer clear(key[:])
 	request.VolumeKey = message.Key(key)
 	_, err = ask(ctx, i, route.Enroll(), request)
 	var said *message.Error
 	switch {
-	case errors.As(err, &said):
-		return err
-	case err != nil && !errors.Is(err, client.ErrMember):
-		return fmt.Errorf("%w; whether the node is enrolled isn't known: run the command again", err)
+	case err == nil:
+		return true, nil
+	case errors.Is(err, client.ErrMember), message.HasCode(err, message.CodeEnrolled), message.HasCode(err, message.CodeState):
+		return false, nil
+	case errors.As(err, &said), errors.Is(err, errMismatch):
+		return false, err
 	}
-	// If it is a member by now, of which cluster will show.
-	return nil
+	return false, unknown(err)
+}
+
+func unknown(err error) error {
+	return fmt.Errorf("%w; whether the node is enrolled isn't known: run the command again", err)
 }
 
 // resume goes on with a node that was a member when it was asked: an earlier try may
-// have made it one whose answer was lost.
+// have made it one, whose end was cut off.
 func (c *cluster) resume(ctx context.Context, i *invitation) error {
 	n, err := c.registry.Find(i.code.Fingerprint.NodeID().String())
 	if err != nil {
@@ -237,75 +279,94 @@ func (c *cluster) resume(ctx context.Context, i *invitation) error {
 		return fmt.Errorf("%w, as %q of this one", client.ErrMember, n.Name)
 	}
 	if n.Confirmed.Value {
-		return client.ErrMember
+		node := c.client(i.address, n.ID)
+		defer node.Close()
+		info, err := client.Do(ctx, node, route.GetInfo(), nil)
+		if err != nil || info.Membership > 0 {
+			return client.ErrMember
+		}
+		// It never got a list: that is the last of what an enrollment does.
 	}
-	return c.enrolled(ctx, n.ID)
+	return c.enrolled(ctx, i, n.ID, false)
 }
 
-// enrolled does what is left to do once a node has its identity.
-func (c *cluster) enrolled(ctx context.Context, id pki.NodeID) error {
-	n, err := c.registry.Find(id.String())
-	if err != nil {
-		return err
-	}
-	node := c.client(n.Address.Value, n.ID)
-	defer node.Close()
-	mesh, err := client.Do(ctx, node, route.GetMesh(), nil)
-	if errors.Is(err, client.ErrNotMember) || errors.Is(err, client.ErrRefused) || errors.Is(err, client.ErrNode) {
+// enrolled does what is left to do once a node has its identity. answered reports
+// whether it has said so: if not, it must show it.
+func (c *cluster) enrolled(ctx context.Context, i *invitation, id pki.NodeID, answered bool) error {
+	mesh, missing := c.meshKey(ctx, i.address, id)
+	switch {
+	case missing == nil || answered:
+	case errors.Is(missing, client.ErrNotMember), errors.Is(missing, client.ErrRefused), errors.Is(missing, client.ErrNode):
 		return client.ErrMember
+	default:
+		return unknown(missing)
 	}
-	unknown := err
-	err = c.update(ctx, func(r *registry.Registry) error {
+	list, err := c.number(ctx, memberships(), 0, func(r *registry.Registry) error {
 		n, err := r.Find(id.String())
 		if err != nil {
 			return err
 		}
-		if unknown == nil {
-			n.MeshKey.Set(mesh.Key, c.Env.Now())
+		n.SetAddress(i.address, c.Env.Now())
+		if missing == nil {
+			n.MeshKey.Set(mesh, c.Env.Now())
 		}
 		n.Confirmed.Set(true, c.Env.Now())
 		return nil
 	})
+	if errors.Is(err, registry.ErrUnknown) {
+		return c.displaced(ctx, i, id, answered)
+	}
 	if err != nil {
 		return err
 	}
-	if n, err = c.registry.Find(id.String()); err != nil {
+	n, err := c.registry.Find(id.String())
+	if errors.Is(err, registry.ErrUnknown) {
+		return c.displaced(ctx, i, id, answered)
+	}
+	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.certify(ctx), c.remember(n)); err != nil {
+	if err := c.remember(n); err != nil {
 		return err
 	}
 	if err := c.Env.Printf("enrolled node %s (%s) at %s\n", n.Name, n.ID, n.Address.Value); err != nil {
 		return err
 	}
-	if unknown != nil {
-		c.Warn("node enrolled, but its mesh key is unknown (run 'pcctl mesh sync' later): %v", unknown)
+	if missing != nil {
+		c.Warn("node enrolled, but its mesh key is unknown (run 'pcctl mesh sync' later): %v", missing)
 	}
-	return c.publishAll(ctx)
-}
-
-// publishAll hands every node the revocation list, if anything was ever revoked, and a
-// new membership list.
-func (c *cluster) publishAll(ctx context.Context) error {
-	if err := c.update(ctx, func(r *registry.Registry) error { r.Membership++; return nil }); err != nil {
+	if err := c.spreadAll(ctx, list); err != nil {
 		return err
 	}
-	return c.handOut(ctx)
-}
-
-// handOut hands every node the revocation list, if anything was ever revoked, and the
-// membership list, whose serial was raised before.
-func (c *cluster) handOut(ctx context.Context) error {
-	if c.registry.Revocations > 0 {
-		list, err := c.revocations()
-		if err != nil {
-			return err
+	for _, other := range c.registry.Names() {
+		if other.Name == i.name && other.ID != id {
+			c.Warn("another admin has enrolled node %s as %q at the same moment; remove one of them with 'pcctl node rm', by its ID", other.ID, other.Name)
 		}
-		// Who misses it shows in the table that follows.
-		c.push(ctx, list, route.PutRevocations())
 	}
-	if err := c.publishMembership(ctx); err != nil {
-		return err
+	return nil
+}
+
+func (c *cluster) meshKey(ctx context.Context, at address.Address, id pki.NodeID) (meshkey.Public, error) {
+	node := c.client(at, id)
+	defer node.Close()
+	mesh, err := client.Do(ctx, node, route.GetMesh(), nil)
+	if err != nil {
+		return meshkey.Public{}, err
 	}
-	return c.keep(ctx)
+	return mesh.Key, nil
+}
+
+// displaced ends the enrollment of a node whose entry is gone: another admin has removed
+// it, or has taken it for one that never came and given its name to another. What this
+// pcctl has enrolled it erases, so that the node can be enrolled again.
+func (c *cluster) displaced(ctx context.Context, i *invitation, id pki.NodeID, answered bool) error {
+	what := "it was not erased: set the machine up afresh"
+	if answered {
+		err := c.erase(ctx, i.address, id)
+		if err == nil {
+			return fmt.Errorf("another admin has removed node %s meanwhile, or enrolled another as %q; it was erased: start it, and enroll it with its new code", id, i.name)
+		}
+		what = fmt.Sprintf("it could not be erased (%v): set the machine up afresh", err)
+	}
+	return fmt.Errorf("another admin has removed node %s meanwhile, or enrolled another as %q; %s", id, i.name, what)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -21,6 +22,7 @@ import (
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/cluster/volumekey"
 	"powercloud.unidatum.com/go/pki"
+	"powercloud.unidatum.com/go/pki/document"
 	"powercloud.unidatum.com/go/sys/atomicfile"
 )
 
@@ -94,54 +96,57 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
-	b := new(joinbundle.Bundle)
-	defer b.Wipe()
-	n, err := c.invent(ctx, o, b)
-	if err != nil {
-		return err
-	}
-	if err := c.issue(ctx, o, n, b); err != nil {
-		return err
-	}
+	// Before there is anything to undo.
 	if err := c.certify(ctx); err != nil {
 		return err
 	}
+	b := new(joinbundle.Bundle)
+	defer b.Wipe()
+	n, list, err := c.invent(ctx, o, b)
+	if err != nil {
+		return err
+	}
+	if err := c.issue(o, n, list, b); err != nil {
+		return c.withdraw(ctx, n, err)
+	}
+	// The bundle is there, and can't be made again: what fails now keeps nothing from its
+	// peers.
+	var remembered error
 	if !o.addr.IsZero() {
-		if err := c.remember(n); err != nil {
-			return err
-		}
+		remembered = c.remember(n)
 	}
-	if err := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID); err != nil {
-		return err
+	printed := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID)
+	if err := c.spreadAll(ctx, list); err != nil {
+		return errors.Join(remembered, printed, err)
 	}
-	// The bundle has the same lists.
-	if err := c.handOut(ctx); err != nil {
-		return err
-	}
-	return c.explainBundle(o)
+	return errors.Join(remembered, printed, c.explainBundle(o))
 }
 
-// invent makes a node's keys and enters it into the registry.
-func (c *cluster) invent(ctx context.Context, o *order, b *joinbundle.Bundle) (*registry.Node, error) {
+// invent makes a node's keys and enters it into the registry. It returns the membership
+// list that has the node.
+func (c *cluster) invent(ctx context.Context, o *order, b *joinbundle.Bundle) (*registry.Node, *document.Document, error) {
 	public, private, err := ed25519.GenerateKey(c.Env.Rand)
 	if err != nil {
-		return nil, fmt.Errorf("make the node's key: %w", err)
+		return nil, nil, fmt.Errorf("make the node's key: %w", err)
 	}
 	defer clear(private)
 	copy(b.NodeKey[:], private[:ed25519.SeedSize])
 	mesh, err := meshkey.New(c.Env.Rand)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer mesh.Wipe()
 	b.WireGuardKey = joinbundle.Key(mesh)
 	meshPublic, err := mesh.Public()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entry, err := c.newNode(o.name, public)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if err := c.vacant(ctx, o.name, entry.ID); err != nil {
+		return nil, nil, err
 	}
 	now := c.Env.Now()
 	entry.MeshKey.Set(meshPublic, now)
@@ -150,19 +155,16 @@ func (c *cluster) invent(ctx context.Context, o *order, b *joinbundle.Bundle) (*
 	entry.Address.Set(o.addr, now)
 	// The bundle is what it has its identity by. Whether that is ever used shows later.
 	entry.Confirmed.Set(true, now)
-	err = c.update(ctx, func(r *registry.Registry) error {
-		if err := enter(r, entry, address.Address{}, now); err != nil {
-			return err
-		}
-		// The lists that are in the bundle must have been signed once.
+	list, err := c.number(ctx, memberships(), 0, func(r *registry.Registry) error {
+		// The bundle has a revocation list too, which has a serial then.
 		r.Revocations = max(r.Revocations, 1)
-		r.Membership++
-		return nil
+		return enter(r, entry, address.Address{}, now)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return c.registry.Find(entry.ID.String())
+	n, err := c.registry.Find(entry.ID.String())
+	return n, list, err
 }
 
 // newNode returns the entry of a node with a key.
@@ -175,7 +177,7 @@ func (c *cluster) newNode(name string, key ed25519.PublicKey) (registry.Node, er
 }
 
 // issue writes the bundle's file.
-func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, b *joinbundle.Bundle) error {
+func (c *cluster) issue(o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) error {
 	certificate, err := c.ca.IssueNode(n.Key, c.Env.Now().UTC().Truncate(time.Second), pki.NodeLifetime, c.Env.Rand)
 	if err != nil {
 		return err
@@ -185,11 +187,7 @@ func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, b *join
 		return err
 	}
 	defer clear(key[:])
-	members, err := c.membership()
-	if err != nil {
-		return err
-	}
-	revoked, err := c.revocations()
+	revoked, err := c.sign(revocations())
 	if err != nil {
 		return err
 	}
@@ -201,10 +199,29 @@ func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, b *join
 		return err
 	}
 	defer clear(text)
-	if err := atomicfile.Create(o.file, text, bundleMode); err != nil {
-		return c.withdraw(ctx, n, fmt.Errorf("write the join bundle: %w", err))
+	if err := writeNew(o.file, text); err != nil {
+		return fmt.Errorf("write the join bundle: %w", err)
 	}
 	return nil
+}
+
+// writeNew writes a bundle's file, which must not be there, or leaves none.
+func writeNew(path string, text []byte) error {
+	err := atomicfile.Create(path, text, bundleMode)
+	if errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err == nil {
+		err = atomicfile.SyncDirectory(filepath.Dir(path))
+	}
+	if err == nil {
+		return nil
+	}
+	// What is there is this pcctl's, and has secrets.
+	if removeErr := os.Remove(path); !errors.Is(removeErr, fs.ErrNotExist) {
+		err = errors.Join(err, removeErr)
+	}
+	return err
 }
 
 // withdraw revokes a node whose bundle could not be written. What is left of it in a
@@ -220,12 +237,15 @@ func (c *cluster) withdraw(ctx context.Context, n *registry.Node, cause error) e
 // explainBundle says what is to be done with the bundle.
 func (c *cluster) explainBundle(o *order) error {
 	file := command.Printable(o.file)
-	return c.Env.Printf(`join bundle written to %[1]s. Give it to the machine as user data:
+	err := c.Env.Printf(`join bundle written to %[1]s. Give it to the machine as user data:
   AWS:    aws ec2 run-instances --user-data file://%[1]s ...
   GCP:    gcloud compute instances create --metadata-from-file user-data=%[1]s ...
   Azure:  az vm create --user-data %[1]s ...
   QEMU:   -fw_cfg name=opt/powercloud/join,file=%[1]s
 It holds the node's private keys and disk key: delete the file once the node is up, and the user data too where the provider allows it.
-Once the node is up, tell pcctl where it is: pcctl --repo ... node addr %[2]s HOST[:PORT]
-`, file, o.name)
+`, file)
+	if err != nil || !o.addr.IsZero() {
+		return err
+	}
+	return c.Env.Printf("Once the node is up, tell pcctl where it is: pcctl --repo ... node addr %s HOST[:PORT]\n", o.name)
 }

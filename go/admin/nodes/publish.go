@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,158 @@ import (
 	"powercloud.unidatum.com/go/pki/document"
 )
 
-// maxPushes is how many nodes are spoken to at a time.
-const maxPushes = 32
+const (
+	// maxPushes is how many nodes are spoken to at a time.
+	maxPushes = 32
+	// publishRounds is how often a list is published when others publish at the same
+	// moment, or nodes have newer ones.
+	publishRounds = 3
+	// maxLost is how many serials a node may be ahead of the registry and be believed. A
+	// registry that was lost to another pcctl's is behind by few. Without a bound, a node
+	// that lies could use up all serials that there are.
+	maxLost = 1000
+)
+
+// kind is one of the lists that nodes get.
+type kind struct {
+	document.Kind
+	// serial is where the registry has the list's serial, and body what is in the list.
+	serial func(*registry.Registry) *uint64
+	body   func(*registry.Registry) ([]byte, error)
+	call   route.Call[message.Document, message.Serial]
+	// has is the serial of the one that a node has, as it says.
+	has func(*message.Info) uint64
+}
+
+func memberships() kind {
+	return kind{document.Membership,
+		func(r *registry.Registry) *uint64 { return &r.Membership },
+		func(r *registry.Registry) ([]byte, error) { return r.Members().Encode() },
+		route.PutMembership(),
+		func(i *message.Info) uint64 { return i.Membership }}
+}
+
+func revocations() kind {
+	return kind{document.Revocations,
+		func(r *registry.Registry) *uint64 { return &r.Revocations },
+		func(r *registry.Registry) ([]byte, error) { return r.Revoked.Encode() },
+		route.PutRevocations(),
+		func(i *message.Info) uint64 { return i.Revocations }}
+}
+
+// sign signs a list as it is in the registry.
+func (c *cluster) sign(k kind) (*document.Document, error) {
+	body, err := k.body(c.registry)
+	if err != nil {
+		return nil, err
+	}
+	return document.Sign(c.ca, k.Kind, *k.serial(c.registry), body)
+}
+
+// number gives a list the next serial after least and after all before, and signs it.
+// change is what is to be done to the registry along with that; it may be called again.
+//
+// Only what this pcctl has written under a serial, and found to be there afterwards, is
+// signed: what another had written meanwhile is merged, and that has no serial yet.
+func (c *cluster) number(ctx context.Context, k kind, least uint64, change func(*registry.Registry) error) (*document.Document, error) {
+	for range publishRounds {
+		var written []byte
+		var serial uint64
+		err := c.update(ctx, func(r *registry.Registry) (err error) {
+			if change != nil {
+				if err := change(r); err != nil {
+					return err
+				}
+			}
+			at := k.serial(r)
+			*at = max(*at, least) + 1
+			serial = *at
+			written, err = k.body(r)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		signed, err := c.sign(k)
+		if err != nil {
+			return nil, err
+		}
+		if signed.Serial == serial && bytes.Equal(signed.Body, written) {
+			return signed, nil
+		}
+	}
+	return nil, registry.ErrContended
+}
+
+// spread hands a list to every node, and makes sure that the registry isn't lost to
+// another pcctl's. If another has changed it meanwhile, or a node has a newer list than
+// this, the list is numbered and handed out once more: two of one serial, or a registry
+// that is behind the nodes, would keep some from ever having what all are to have.
+func (c *cluster) spread(ctx context.Context, k kind, list *document.Document) (*document.Document, []outcome, error) {
+	for round := 1; ; round++ {
+		outcomes := c.push(ctx, list, k.call)
+		if err := errors.Join(ctx.Err(), c.keep(ctx)); err != nil {
+			return nil, nil, err
+		}
+		body, err := k.body(c.registry)
+		if err != nil {
+			return nil, nil, err
+		}
+		newest, older := c.newest(ctx, k, list.Serial, outcomes)
+		if round == publishRounds || !older && bytes.Equal(body, list.Body) {
+			return list, outcomes, nil
+		}
+		if list, err = c.number(ctx, k, newest, nil); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// newest returns the highest serial that nodes have, of those that refused a list as
+// older than theirs. older is false if there are none.
+func (c *cluster) newest(ctx context.Context, k kind, serial uint64, outcomes []outcome) (newest uint64, older bool) {
+	for _, o := range outcomes {
+		if !message.HasCode(o.err, message.CodeOlder) {
+			continue
+		}
+		node := c.client(o.node.Address.Value, o.node.ID)
+		info, err := client.Do(ctx, node, route.GetInfo(), nil)
+		node.Close()
+		if err != nil {
+			continue
+		}
+		has := k.has(info)
+		if has > serial && has-serial > maxLost {
+			c.Warn("node %s says that its %s has serial %d, which can't be: the cluster is at %d", o.node.Name, k.Kind, has, serial)
+			continue
+		}
+		newest, older = max(newest, has), true
+	}
+	return newest, older
+}
+
+// spreadAll hands every node the revocation list, if anything was ever revoked, and a
+// membership list. It says what became of the latter.
+func (c *cluster) spreadAll(ctx context.Context, members *document.Document) error {
+	if c.registry.Revocations > 0 {
+		list, err := c.sign(revocations())
+		if err != nil {
+			return err
+		}
+		// Who misses it shows in the table that follows.
+		if _, _, err := c.spread(ctx, revocations(), list); err != nil {
+			return err
+		}
+	}
+	members, outcomes, err := c.spread(ctx, memberships(), members)
+	if err != nil {
+		return err
+	}
+	if err := c.Env.Printf("mesh membership: %s (serial %d)\n", count(len(outcomes), "node"), members.Serial); err != nil {
+		return err
+	}
+	return c.report("MEMBERSHIP", outcomes)
+}
 
 // outcome is what became of a document at one node.
 type outcome struct {
@@ -29,58 +180,22 @@ type outcome struct {
 // errNoAddress says that pcctl was never told where a node is.
 var errNoAddress = errors.New("no address yet")
 
-// membership signs the membership list that follows from the registry.
-func (c *cluster) membership() (*document.Document, error) {
-	body, err := c.registry.Members().Encode()
-	if err != nil {
-		return nil, err
-	}
-	return document.Sign(c.ca, document.Membership, c.registry.Membership, body)
-}
-
-// revocations signs the revocation list that is in the registry.
-func (c *cluster) revocations() (*document.Document, error) {
-	body, err := c.registry.Revoked.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return document.Sign(c.ca, document.Revocations, c.registry.Revocations, body)
-}
-
-// publishMembership hands every node the membership list, and says what became of it.
-func (c *cluster) publishMembership(ctx context.Context) error {
-	list, err := c.membership()
-	if err != nil {
-		return err
-	}
-	outcomes := c.push(ctx, list, route.PutMembership())
-	if err := c.Env.Printf("mesh membership: %s (serial %d)\n", count(len(c.registry.Nodes), "node"), list.Serial); err != nil {
-		return err
-	}
-	return c.report("MEMBERSHIP", outcomes)
-}
-
-// publishRevocations hands every node the revocation list, and says what became of it.
-func (c *cluster) publishRevocations(ctx context.Context) error {
-	list, err := c.revocations()
-	if err != nil {
-		return err
-	}
-	return c.report("REVOCATION LIST", c.push(ctx, list, route.PutRevocations()))
-}
-
-// push hands a document to every node, several at a time.
+// push hands a document to every member, several at a time.
 func (c *cluster) push(ctx context.Context, d *document.Document, call route.Call[message.Document, message.Serial]) []outcome {
-	nodes := c.registry.Names()
-	outcomes := make([]outcome, len(nodes))
+	var outcomes []outcome
+	for _, n := range c.registry.Names() {
+		if n.Confirmed.Value {
+			outcomes = append(outcomes, outcome{node: n})
+		}
+	}
 	turns := make(chan struct{}, maxPushes)
 	var pushing sync.WaitGroup
-	for i, n := range nodes {
+	for i := range outcomes {
 		pushing.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			serial, err := c.hand(ctx, n, d, call)
-			outcomes[i] = outcome{n, serial, err}
+			o := &outcomes[i]
+			o.serial, o.err = c.hand(ctx, o.node, d, call)
 		})
 	}
 	pushing.Wait()

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v3"
@@ -11,7 +12,9 @@ import (
 	"powercloud.unidatum.com/go/admin/nodelist"
 	"powercloud.unidatum.com/go/api/client"
 	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/cluster/address"
 	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/pki"
 )
 
 func (g *group) rmCommand() *cli.Command {
@@ -44,75 +47,85 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
-	found, err := c.registry.Find(args[0])
+	n, removed, err := c.removable(args[0])
 	if err != nil {
 		return err
 	}
-	n := *found
-	if cmd.Bool("erase") {
-		if err := c.erase(ctx, &n); err != nil {
-			return fmt.Errorf("node %s was not erased, and nothing is removed (without --erase it can be removed all the same): %w", n.Name, err)
+	if cmd.Bool("erase") && !removed {
+		if err := c.erase(ctx, n.Address.Value, n.ID); err != nil {
+			return fmt.Errorf("node %s has not said that it is erased, and nothing is removed (without --erase it can be removed all the same): %w", n.Name, err)
 		}
 	}
-	err = c.update(ctx, func(r *registry.Registry) error {
-		r.Remove(n.ID)
-		r.Revocations++
-		return nil
-	})
+	list, err := c.number(ctx, revocations(), 0, func(r *registry.Registry) error { r.Remove(n.ID); return nil })
 	if err != nil {
 		return err
 	}
-	err = nodelist.Update(c.Directory(), func(list *nodelist.List) error {
-		list.Remove(c.registry.Cluster, n.ID)
-		return nil
-	})
+	// Before anything is said, which can fail.
+	list, outcomes, err := c.spread(ctx, revocations(), list)
 	if err != nil {
 		return err
 	}
-	err = c.Env.Printf("node %s (%s) removed: its certificate is revoked (revocation list serial %d)\n", n.Name, n.ID, c.registry.Revocations)
+	err = c.Env.Printf("node %s (%s) removed: its certificate is revoked (revocation list serial %d)\n", n.Name, n.ID, list.Serial)
 	if err != nil {
 		return err
 	}
-	if err := c.publishRevocations(ctx); err != nil {
+	if err := c.report("REVOCATION LIST", outcomes); err != nil {
 		return err
 	}
-	if err := c.publishMembershipQuietly(ctx, &n); err != nil {
-		return err
-	}
-	return c.keep(ctx)
-}
-
-// erase has a node erase itself.
-func (c *cluster) erase(ctx context.Context, n *registry.Node) error {
-	if n.Address.Value.IsZero() {
-		return errNoAddress
-	}
-	node := c.client(n.Address.Value, n.ID)
-	defer node.Close()
-	_, err := client.Do(ctx, node, route.Erase(), nil)
-	return err
-}
-
-// publishMembershipQuietly hands every node the membership list without one that was
-// removed, and that one too, if it still listens: it learns of its removal so.
-func (c *cluster) publishMembershipQuietly(ctx context.Context, removed *registry.Node) error {
-	if err := c.update(ctx, func(r *registry.Registry) error { r.Membership++; return nil }); err != nil {
-		return err
-	}
-	list, err := c.membership()
+	members, err := c.number(ctx, memberships(), 0, nil)
 	if err != nil {
 		return err
 	}
 	// The table of the revocation list has told who wasn't reached.
-	c.push(ctx, list, route.PutMembership())
-	if removed.Address.Value.IsZero() {
-		return nil
-	}
-	revoked, err := c.revocations()
-	if err != nil {
+	if _, _, err := c.spread(ctx, memberships(), members); err != nil {
 		return err
 	}
-	// It may be gone, and it has no reason to obey.
-	_, _ = c.hand(ctx, *removed, revoked, route.PutRevocations())
-	return nil
+	if !cmd.Bool("erase") {
+		// If it still listens, it learns of its removal so. It may be gone, and it has no
+		// reason to obey.
+		_, _ = c.hand(ctx, *n, list, route.PutRevocations())
+	}
+	// The last of it: until then the name is known, by which the command can be run again.
+	return nodelist.Update(c.Directory(), func(list *nodelist.List) error {
+		list.Remove(c.registry.Cluster, n.ID)
+		return nil
+	})
+}
+
+// removable returns the node that is to be removed. One that an earlier 'node rm' has
+// removed, whose end was cut off, is found by its ID, or by this machine's list of nodes.
+func (c *cluster) removable(name string) (n *registry.Node, removed bool, err error) {
+	found, err := c.registry.Find(name)
+	if err == nil {
+		n := *found
+		return &n, false, nil
+	}
+	if !errors.Is(err, registry.ErrUnknown) {
+		return nil, false, err
+	}
+	if id, parseErr := pki.ParseNodeID(name); parseErr == nil && c.registry.Revoked.HasNode(id) {
+		return &registry.Node{Name: name, ID: id}, true, nil
+	}
+	list, listErr := nodelist.Load(c.Directory())
+	if listErr != nil {
+		return nil, false, listErr
+	}
+	known, listErr := list.Find(c.registry.Cluster, name)
+	if listErr != nil || !c.registry.Revoked.HasNode(known.ID) {
+		return nil, false, err
+	}
+	n = &registry.Node{Name: known.Name, ID: known.ID}
+	n.Address.Value = known.Address
+	return n, true, nil
+}
+
+// erase has a node erase itself.
+func (c *cluster) erase(ctx context.Context, at address.Address, id pki.NodeID) error {
+	if at.IsZero() {
+		return errNoAddress
+	}
+	node := c.client(at, id)
+	defer node.Close()
+	_, err := client.Do(ctx, node, route.Erase(), nil)
+	return err
 }

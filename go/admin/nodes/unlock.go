@@ -65,7 +65,15 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 	if at.IsZero() {
 		return fmt.Errorf("node %s has no address yet (run 'pcctl --repo ... node addr %s HOST', or give the address here)", n.Name, n.Name)
 	}
-	if err := c.open(ctx, n, at, fingerprint); err != nil {
+	err = c.open(ctx, n, at, fingerprint)
+	if errors.Is(err, errNotLocked) {
+		// A node that is open shows its certificate, whose key isn't the code's. The
+		// answer to an earlier try may have been lost.
+		if _, openErr := c.meshKey(ctx, at, n.ID); openErr == nil {
+			err = nil
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return c.Env.Printf("node %s unlocked\n", n.Name)
@@ -94,13 +102,15 @@ func (c *cluster) open(ctx context.Context, n *registry.Node, at address.Address
 	return err
 }
 
+// errNotLocked says that what answers isn't the locked node whose console shows the code.
+var errNotLocked = errors.New("node key does not match the unlock code")
+
 // askPinned asks a locked node over a connection of its own.
 func askPinned[Request, Answer any](ctx context.Context, at address.Address, fingerprint pki.Fingerprint, call route.Call[Request, Answer], request *Request) (*Answer, error) {
 	node, err := client.Pinned(ctx, at, fingerprint, nil)
 	switch {
 	case errors.Is(err, client.ErrFingerprint), errors.Is(err, client.ErrMember):
-		// A node that is open shows its certificate, whose key isn't the code's.
-		return nil, errors.New("node key does not match the unlock code")
+		return nil, errNotLocked
 	case err != nil:
 		return nil, err
 	}

@@ -5,11 +5,16 @@ import (
 	"powercloud.unidatum.com/go/cluster/membership"
 )
 
-// Members returns the membership list that nodes get of the registry.
+// Members returns the membership list that nodes get of the registry. A node isn't on it
+// before it is known to have got its identity: its peers would look for one that may
+// never come.
 func (r *Registry) Members() membership.List {
 	var l membership.List
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
+		if !n.Confirmed.Value {
+			continue
+		}
 		l.Nodes = append(l.Nodes, membership.Node{
 			Name: n.Name, ID: n.ID, MeshKey: n.MeshKey.Value, Endpoint: n.Endpoint.Value, API: n.peerAPI(),
 		})

@@ -11,6 +11,12 @@ import (
 
 func TestMembers(t *testing.T) {
 	r := example(t)
+	if l := r.Members(); len(l.Nodes) != 0 {
+		t.Errorf("nodes that may never come: %+v", l)
+	}
+	for i := range r.Nodes {
+		r.Nodes[i].Confirmed.Set(true, at(20))
+	}
 	web, home := r.Nodes[0], r.Nodes[1]
 	want := membership.List{Nodes: []membership.Node{
 		{Name: "web-1", ID: web.ID},
@@ -33,7 +39,9 @@ func TestMembers(t *testing.T) {
 func TestMembersOfOneName(t *testing.T) {
 	a, b := New(cluster()), New(cluster())
 	for fill, r := range map[byte]*Registry{1: a, 2: b} {
-		if err := r.Add(newNode(t, "home-1", fill)); err != nil {
+		n := newNode(t, "home-1", fill)
+		n.Confirmed.Set(true, at(20))
+		if err := r.Add(n); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -156,7 +156,7 @@ func (r *Registry) Find(name string) (*Node, error) {
 // Add adds a node, unless there is one of its name, or it is or was there itself.
 func (r *Registry) Add(node Node) error {
 	if r.Revoked.HasNode(node.ID) {
-		return fmt.Errorf("node %s was removed from the cluster; it needs a new key", node.ID)
+		return fmt.Errorf("node %s was removed from the cluster; restart it, and enroll it with the new code that its console shows", node.ID)
 	}
 	for i := range r.Nodes {
 		switch n := &r.Nodes[i]; {

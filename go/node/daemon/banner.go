@@ -17,6 +17,9 @@ import (
 // shown: at the start one comes after the other.
 const settle = 3 * time.Second
 
+// mostSettle is how long that takes at most: a link that comes and goes hides no code.
+const mostSettle = 5 * settle
+
 // console shows people what there is to know of the node, and again when that has
 // changed.
 type console struct {
@@ -31,6 +34,7 @@ type console struct {
 
 // run shows it until ctx is done.
 func (c *console) run(ctx context.Context) error {
+	var due time.Time
 	for {
 		notice, changed := c.notice()
 		current, moved := c.network()
@@ -39,7 +43,13 @@ func (c *console) run(ctx context.Context) error {
 		if !slices.Equal(addresses, c.addresses) {
 			wait = settle
 		}
-		if notice.Text != "" && (notice != c.shown || wait > 0) {
+		if notice.Text == "" || notice == c.shown && wait == 0 {
+			due = time.Time{}
+		} else {
+			if due.IsZero() {
+				due = time.Now().Add(mostSettle)
+			}
+			wait = min(wait, max(time.Until(due), 0))
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -49,8 +59,11 @@ func (c *console) run(ctx context.Context) error {
 				continue
 			case <-time.After(wait):
 			}
+			due = time.Time{}
 			c.shown, c.addresses = notice, addresses
 			if _, err := io.WriteString(c.to, c.banner()); err != nil {
+				// The next try shows it again.
+				c.shown = lifecycle.Notice{}
 				return fmt.Errorf("write to the console: %w", err)
 			}
 		}

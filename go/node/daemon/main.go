@@ -65,14 +65,17 @@ type flags struct {
 // parse reads the command line, without the program's name. On a node it is empty.
 func parse(args []string, output io.Writer) (*flags, error) {
 	set := flag.NewFlagSet("pcd", flag.ContinueOnError)
-	set.SetOutput(output)
-	set.Usage = func() {
+	// What is wrong is in the error, and said once.
+	set.SetOutput(io.Discard)
+	set.Usage = func() {}
+	usage := func() {
 		fmt.Fprintln(output, "usage: pcd --state DIR --listen ADDR\n\nRuns a node as an ordinary program, which keeps its state in DIR and serves its API\nat ADDR (HOST:PORT). In PowerCloud OS, pcd is started without arguments.")
 	}
 	f := new(flags)
 	set.StringVar(&f.state, "state", "", "the `DIR` where the node keeps its state")
 	set.StringVar(&f.listen, "listen", "", "the `ADDR` of the node's API")
 	if err := set.Parse(args); err != nil {
+		usage()
 		return nil, err
 	}
 	if set.NArg() > 0 {

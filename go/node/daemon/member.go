@@ -39,7 +39,7 @@ func (c Config) member(h *server.Handlers, m *lifecycle.Member) []supervisor.Com
 			return health.Identity{Name: i.Name(), ID: i.Self.Node, Cluster: i.Self.Cluster, Authority: i.Authority.Fingerprint(),
 				CertificateExpires: i.Self.Expires}, nil
 		},
-		State: func() (message.State, error) { return place(m) },
+		State: func() (message.State, error) { return c.place(m) },
 		Membership: func() uint64 {
 			i, _ := m.Identity.Current()
 			return serial(i.Membership)
@@ -88,12 +88,15 @@ func serial(d *document.Document) uint64 {
 }
 
 // place says where a member keeps its state.
-func place(m *lifecycle.Member) (message.State, error) {
+func (c Config) place(m *lifecycle.Member) (message.State, error) {
 	space, err := m.Place.Space()
 	if err != nil {
 		return message.State{Kind: message.StateEncrypted, Protection: protection}, err
 	}
-	if !space.Encrypted {
+	switch {
+	case c.State != "":
+		return message.State{Kind: message.StateFolder}, nil
+	case !space.Encrypted:
 		return message.State{Kind: message.StateRAM}, nil
 	}
 	s := message.State{Kind: message.StateEncrypted, Size: space.Size, Free: space.Free, Protection: protection}

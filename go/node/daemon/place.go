@@ -79,11 +79,16 @@ func (p *places) find(ctx context.Context) (state.Place, error) {
 func (p *places) folder(path string) state.Place {
 	p.config.Log.Warn("no state disk (powercloud.state=); node state is kept in RAM and lost at reboot")
 	return state.Folder{Path: path, Used: func(folder string) (bool, error) {
-		_, err := identity.Load(folder)
-		if errors.Is(err, identity.ErrNone) {
+		kept, err := identity.Load(folder)
+		switch {
+		case errors.Is(err, identity.ErrNone):
 			return false, nil
+		case err != nil:
+			return false, err
 		}
-		return err == nil, err
+		i, _ := kept.Current()
+		i.Wipe()
+		return true, nil
 	}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
@@ -14,7 +13,6 @@ import (
 	"powercloud.unidatum.com/go/node/enroll"
 	"powercloud.unidatum.com/go/node/identity"
 	"powercloud.unidatum.com/go/node/join"
-	"powercloud.unidatum.com/go/node/volume"
 	"powercloud.unidatum.com/go/node/volume/header"
 )
 
@@ -31,7 +29,12 @@ func (r *run) blank(ctx context.Context) (folder string, err error) {
 		return "", err
 	}
 	c := &console{run: r, key: key, done: make(chan struct{})}
-	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.Disk(), Join: c.join, Random: r.Random, Now: r.Now, Log: r.Log})
+	// What was begun goes on when the sender of the request is gone, but no longer than
+	// the run.
+	join := func(_ context.Context, request *message.Enrollment) (*message.Enrolled, error) {
+		return c.join(ctx, request)
+	}
+	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.Disk(), Join: join, Random: r.Random, Now: r.Now, Log: r.Log})
 	if err != nil {
 		return "", err
 	}
@@ -39,8 +42,8 @@ func (r *run) blank(ctx context.Context) (folder string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r.show("PowerCloud node %s is waiting to be enrolled.\nOn your admin machine run: pcctl node enroll\nenrollment code: %s\n", desk.ID(), desk.Code())
-	if err := r.serve(ctx, mode(route.Blank, certificate, desk.Handlers())); err != nil {
+	notice := fmt.Sprintf("PowerCloud node %s is waiting to be enrolled.\nOn your admin machine run: pcctl node enroll\nenrollment code: %s\n", desk.ID(), desk.Code())
+	if err := r.serve(ctx, mode(route.Blank, certificate, desk.Handlers()), notice); err != nil {
 		return "", err
 	}
 	if err := r.wait(ctx, c.done); err != nil {
@@ -54,18 +57,14 @@ type console struct {
 	*run
 	key *identity.Key
 
-	mu     sync.Mutex
+	// folder is where the node's state is, once there is some; whoever is alone at the
+	// place may change it. done is closed then.
 	folder string
 	done   chan struct{}
 }
 
 // join makes the node a member as a request says.
 func (c *console) join(ctx context.Context, request *message.Enrollment) (*message.Enrolled, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.folder != "" {
-		return nil, errEnrolled
-	}
 	if err := nodename.Check(request.Name); err != nil {
 		return nil, message.Errorf("", "%v", err)
 	}
@@ -81,15 +80,24 @@ func (c *console) join(ctx context.Context, request *message.Enrollment) (*messa
 	}
 	key := header.Key(request.VolumeKey)
 	defer key.Wipe()
-	folder, err := c.settle(ctx, i, &key)
+	err = c.alone(func() error {
+		if c.folder != "" {
+			return errEnrolled
+		}
+		folder, err := c.settle(ctx, i, &key)
+		if err != nil {
+			return err
+		}
+		c.Log.Info("enrolled from the console", "name", request.Name, "cluster", i.Self.Cluster.String())
+		c.folder = folder
+		close(c.done)
+		return nil
+	})
+	if err == nil {
+		err = c.untilOpen()
+	}
 	if err != nil {
 		// An admin reads it, who has proved to know the code.
-		return nil, err
-	}
-	c.Log.Info("enrolled from the console", "name", request.Name, "cluster", i.Self.Cluster.String())
-	c.folder = folder
-	close(c.done)
-	if err := c.untilOpen(); err != nil {
 		return nil, err
 	}
 	return &message.Enrolled{Encrypted: c.Disk()}, nil
@@ -117,16 +125,18 @@ func (r *run) joinByBundle(ctx context.Context) (folder string, err error) {
 	defer bundle.Wipe()
 	i, err := identity.FromBundle(bundle)
 	if err == nil {
+		// What is at work later is what was put at the place.
+		defer i.Wipe()
 		key := header.Key(bundle.VolumeKey)
 		defer key.Wipe()
-		folder, err = r.settle(ctx, i, &key)
-	}
-	if ctx.Err() != nil {
-		return "", ctx.Err()
+		err = r.alone(func() error {
+			folder, err = r.settle(ctx, i, &key)
+			return err
+		})
 	}
 	if err != nil {
-		if errors.Is(err, volume.ErrForeign) {
-			err = fmt.Errorf("join with a bundle: %w", err)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
 		}
 		r.Log.Warn("join bundle not installed", "err", err)
 		return "", nil

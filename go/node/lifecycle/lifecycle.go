@@ -109,25 +109,31 @@ type run struct {
 	serving  chan error
 	// opened is closed when the node is open, and gone when the run ends.
 	opened, gone chan struct{}
+	// placing is held while something is done with the place.
+	placing sync.Mutex
 }
 
 // Run takes the node through its states until ctx is done.
 func (n *Node) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{Node: n, opened: make(chan struct{}), gone: make(chan struct{})}
-	if r.place, err = n.Place(ctx); err != nil {
-		cancel()
-		n.show("This node can't start: %v.\n", err)
-		return err
-	}
 	defer func() {
+		close(r.gone)
+		if err != nil && ctx.Err() == nil {
+			n.show("This node can't go on: %v.\n", err)
+		}
 		cancel()
+		// Nobody is at the place any more when the next run looks what is there.
+		r.placing.Lock()
+		defer r.placing.Unlock()
 		if r.serving != nil {
 			// What it ended with is known, or ctx's.
 			<-r.serving
 		}
 	}()
-	defer close(r.gone)
+	if r.place, err = n.Place(ctx); err != nil {
+		return err
+	}
 	return r.live(ctx)
 }
 
@@ -135,7 +141,6 @@ func (n *Node) Run(ctx context.Context) (err error) {
 func (r *run) live(ctx context.Context) error {
 	found, err := r.place.Look()
 	if err != nil {
-		r.show("This node can't start: %v.\n", err)
 		return err
 	}
 	folder := found.Folder
@@ -151,16 +156,20 @@ func (r *run) live(ctx context.Context) error {
 	}
 	kept, err := identity.Load(folder)
 	if err != nil {
-		r.show("This node can't start: %v.\n", err)
 		return err
 	}
 	return r.open(ctx, &Member{Identity: kept, Place: r.place, Folder: folder})
 }
 
-// serve has the API do what belongs to a state.
-func (r *run) serve(ctx context.Context, mode *server.Mode) (err error) {
+// serve has the API do what belongs to a state, and then shows what there is to know of
+// it: a code that nothing answers to is no use.
+func (r *run) serve(ctx context.Context, mode *server.Mode, notice string) (err error) {
 	if r.server != nil {
-		return r.server.SetMode(mode)
+		if err := r.server.SetMode(mode); err != nil {
+			return err
+		}
+		r.show("%s", notice)
+		return nil
 	}
 	if r.server, err = server.New(mode, r.Limits, r.Log); err != nil {
 		return err
@@ -168,6 +177,7 @@ func (r *run) serve(ctx context.Context, mode *server.Mode) (err error) {
 	if r.listener, err = r.Listen(ctx); err != nil {
 		return fmt.Errorf("the API can't listen: %w", err)
 	}
+	r.show("%s", notice)
 	r.serving = make(chan error, 1)
 	go func() { r.serving <- r.server.Serve(ctx, r.listener) }()
 	r.Log.Info("API listening", "addr", r.listener.Addr().String())
@@ -187,6 +197,21 @@ func (r *run) wait(ctx context.Context, happened <-chan struct{}) error {
 	}
 }
 
+// errGone is what somebody hears whose request came to nothing because the run ended.
+var errGone = errors.New("the node could not go on; its console says why")
+
+// alone does something with the place, while nobody else does, unless the run has ended.
+func (r *run) alone(do func() error) error {
+	r.placing.Lock()
+	defer r.placing.Unlock()
+	select {
+	case <-r.gone:
+		return errGone
+	default:
+		return do()
+	}
+}
+
 // untilOpen waits until the node is open. Whoever has made it so hears of it only then,
 // and finds it as it is to be.
 func (r *run) untilOpen() error {
@@ -194,7 +219,7 @@ func (r *run) untilOpen() error {
 	case <-r.opened:
 		return nil
 	case <-r.gone:
-		return errors.New("the node could not go on; its console says why")
+		return errGone
 	}
 }
 

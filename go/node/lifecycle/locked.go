@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"powercloud.unidatum.com/go/api/route"
@@ -13,20 +14,27 @@ import (
 // locked waits until the state volume is open, and returns where its content is.
 func (r *run) locked(ctx context.Context, owners []header.Owner) (folder string, err error) {
 	if len(owners) == 0 {
-		return "", fmt.Errorf("the state volume says nothing of whose it is")
+		return "", errors.New("the state volume says nothing of whose it is")
 	}
 	done := make(chan struct{})
 	desk, err := unlock.New(unlock.Config{Owner: owners[0], Random: r.Random, Log: r.Log, Open: func(key *header.Key) error {
-		if folder != "" {
-			return r.untilOpen()
-		}
-		opened, owner, err := r.place.Unlock(key)
+		err := r.alone(func() error {
+			if folder != "" {
+				// The answer was lost to whoever opened it.
+				return nil
+			}
+			opened, owner, err := r.place.Unlock(key)
+			if err != nil {
+				return err
+			}
+			r.Log.Info("the state volume is unlocked", "name", owner.Name, "volume", owner.Volume.String())
+			folder = opened
+			close(done)
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		r.Log.Info("the state volume is unlocked", "name", owner.Name, "volume", owner.Volume.String())
-		folder = opened
-		close(done)
 		return r.untilOpen()
 	}})
 	if err != nil {
@@ -36,9 +44,9 @@ func (r *run) locked(ctx context.Context, owners []header.Owner) (folder string,
 	if err != nil {
 		return "", err
 	}
-	r.show("PowerCloud node %s (%s) is locked: its state volume is encrypted.\nOn your admin machine run: pcctl --repo ... node unlock %s\nunlock code: %s\n",
+	notice := fmt.Sprintf("PowerCloud node %s (%s) is locked: its state volume is encrypted.\nOn your admin machine run: pcctl --repo ... node unlock %s\nunlock code: %s\n",
 		owners[0].Name, owners[0].Node, owners[0].Name, desk.Code())
-	if err := r.serve(ctx, mode(route.Locked, certificate, desk.Handlers())); err != nil {
+	if err := r.serve(ctx, mode(route.Locked, certificate, desk.Handlers()), notice); err != nil {
 		return "", err
 	}
 	if err := r.wait(ctx, done); err != nil {

@@ -26,8 +26,8 @@ func (r *run) open(ctx context.Context, m *Member) error {
 		{Name: "certificate", Run: o.warn},
 	}, r.Member(handlers, m)...)
 	o.handle(handlers)
-	r.show("PowerCloud node %s (%s) is a member of the cluster %s.\n", i.Name(), i.Self.Node, i.Self.Cluster)
-	err := r.serve(ctx, &server.Mode{State: route.Open, Certificate: o.certificate, Identify: o.identify, Handlers: handlers})
+	notice := fmt.Sprintf("PowerCloud node %s (%s) is a member of the cluster %s.\n", i.Name(), i.Self.Node, i.Self.Cluster)
+	err := r.serve(ctx, &server.Mode{State: route.Open, Certificate: o.certificate, Identify: o.identify, Handlers: handlers}, notice)
 	if err != nil {
 		return err
 	}
@@ -129,6 +129,9 @@ func (o *opened) handle(h *server.Handlers) {
 			return nil, message.Errorf("", "the certificate can't be read: %v", err)
 		}
 		_, err = o.Identity.ReplaceCertificate(certificate, o.time())
+		if errors.Is(err, document.ErrOlder) {
+			err = message.Errorf(message.CodeOlder, "%v", err)
+		}
 		return new(message.None), err
 	})
 	server.Handle(h, route.Power(), func(_ context.Context, caller server.Caller, p *message.Power) (*message.None, error) {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"powercloud.unidatum.com/go/node/volume/header"
+	"powercloud.unidatum.com/go/sys/atomicfile"
 )
 
 // Folder is a place on a machine without a disk of the node's own. It can't be locked:
@@ -20,8 +23,15 @@ type Folder struct {
 
 var _ Place = Folder{}
 
-// Look returns whether the folder has an identity.
+// erasedName is the folder that has what is being erased. Nothing in it counts.
+const erasedName = "erased"
+
+// Look returns whether the folder has an identity. It finishes an Erase that was cut
+// off.
 func (f Folder) Look() (Found, error) {
+	if err := os.RemoveAll(filepath.Join(f.Path, erasedName)); err != nil {
+		return Found{}, fmt.Errorf("erase the node's state: %w", err)
+	}
 	used, err := f.Used(f.Path)
 	switch {
 	case err != nil:
@@ -45,12 +55,39 @@ func (Folder) Unlock(*header.Key) (string, header.Owner, error) {
 	return "", header.Owner{}, errors.New("the node's state is in a folder, which isn't locked")
 }
 
-// Erase removes the folder.
+// Erase removes all that is in the folder, which itself stays: a file system can be
+// mounted there. Cut off, it leaves each part whole or gone.
 func (f Folder) Erase() error {
-	if err := os.RemoveAll(f.Path); err != nil {
+	if err := f.erase(); err != nil {
 		return fmt.Errorf("erase the node's state: %w", err)
 	}
 	return nil
+}
+
+func (f Folder) erase() error {
+	erased := filepath.Join(f.Path, erasedName)
+	if err := os.RemoveAll(erased); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(erased, 0o700); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := os.Rename(filepath.Join(f.Path, entry.Name()), filepath.Join(erased, entry.Name())); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.SyncDirectory(f.Path); err != nil {
+		return err
+	}
+	return os.RemoveAll(erased)
 }
 
 // Grow does nothing.

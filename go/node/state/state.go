@@ -43,7 +43,7 @@ type Space struct {
 }
 
 // Place is where a node keeps its state. Its methods are called one at a time, but
-// Space, which may be called at any time.
+// Space, which may be called at any time, and Erase, which may be called while Grow runs.
 type Place interface {
 	// Look returns what there is.
 	Look() (Found, error)

@@ -1,0 +1,132 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"powercloud.unidatum.com/go/node/lifecycle"
+	"powercloud.unidatum.com/go/node/network"
+)
+
+// known is something that changes, and how often it was asked for.
+type known[T any] struct {
+	value   T
+	changed chan struct{}
+	asked   int
+}
+
+func newKnown[T any](value T) *known[T] { return &known[T]{value: value, changed: make(chan struct{})} }
+
+func (k *known[T]) current() (T, <-chan struct{}) {
+	k.asked++
+	return k.value, k.changed
+}
+
+func (k *known[T]) set(value T) {
+	k.value = value
+	changed := k.changed
+	k.changed = make(chan struct{})
+	close(changed)
+}
+
+func at(text string) network.State {
+	return network.State{Interfaces: []network.Interface{{Name: "eth0", Addresses: []netip.Prefix{netip.MustParsePrefix(text)}}}}
+}
+
+// screen is a console that can fail.
+type screen struct {
+	text strings.Builder
+	err  error
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	return s.text.Write(p)
+}
+
+// take returns what is on the screen, and clears it.
+func (s *screen) take() string {
+	defer s.text.Reset()
+	return s.text.String()
+}
+
+func TestConsole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notice, net, to := newKnown(lifecycle.Notice{}), newKnown(network.State{}), &screen{}
+		c := &console{to: to, version: "dev", network: net.current, notice: notice.current}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.run(ctx) }()
+		wait := func(d time.Duration, want string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if got := to.take(); got != want {
+				t.Errorf("the console has %q, not %q", got, want)
+			}
+		}
+		wait(time.Hour, "")
+		notice.set(lifecycle.Notice{Text: "waits\n"})
+		wait(0, "\nPowerCloud dev\naddresses: no address yet\nwaits\n\n")
+		net.set(at("192.0.2.1/24"))
+		wait(settle/2, "")
+		net.set(at("192.0.2.2/24"))
+		wait(settle/2, "")
+		wait(settle/2, "\nPowerCloud dev\naddresses: 192.0.2.2\nwaits\n\n")
+		// What changes otherwise, or not at all, isn't shown again.
+		notice.set(lifecycle.Notice{Text: "waits\n"})
+		net.set(network.State{Interfaces: at("192.0.2.2/24").Interfaces, NTP: []netip.Addr{netip.MustParseAddr("192.0.2.9")}})
+		wait(time.Hour, "")
+		notice.set(lifecycle.Notice{Text: "open\n"})
+		wait(0, "\nPowerCloud dev\naddresses: 192.0.2.2\nopen\n\n")
+		if most := 30; notice.asked > most || net.asked > most {
+			t.Errorf("it has looked %d and %d times", notice.asked, net.asked)
+		}
+		// A link that comes and goes.
+		notice.set(lifecycle.Notice{Text: "locked\n"})
+		for i := 0; to.text.Len() == 0; i++ {
+			if time.Duration(i)*time.Second > mostSettle+settle {
+				t.Fatal("nothing is shown")
+			}
+			net.set(at([]string{"192.0.2.3/24", "192.0.2.4/24"}[i%2]))
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if got := to.take(); !strings.Contains(got, "locked\n") {
+			t.Errorf("the console has %q", got)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestConsoleOfAProgram: where the network is somebody else's there is the notice alone. One
+// that could not be written is written at the next start.
+func TestConsoleOfAProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notice, to := newKnown(lifecycle.Notice{Text: "waits\n"}), &screen{err: errors.New("gone")}
+		c := &console{to: to, notice: notice.current}
+		if err := c.run(t.Context()); !errors.Is(err, to.err) {
+			t.Errorf("%v", err)
+		}
+		to.err = nil
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.run(ctx) }()
+		synctest.Wait()
+		if got := to.take(); got != "waits\n" {
+			t.Errorf("the console has %q", got)
+		}
+		cancel()
+		<-ended
+	})
+}
