@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"powercloud.unidatum.com/go/image/disk"
+	"powercloud.unidatum.com/go/node/volume/header"
 	"powercloud.unidatum.com/go/image/secureboot"
 	"powercloud.unidatum.com/go/image/uki"
 	"powercloud.unidatum.com/tools/debian/program"
@@ -143,7 +144,7 @@ func TestDiskImage(t *testing.T) {
 			t.Errorf("sgdisk prints %q", out)
 		}
 		out = run(t, "CHECKS", "gdisk/sbin/sgdisk", "-i", "2", image)
-		if !strings.Contains(out, disk.StateType) || !strings.Contains(out, disk.StateName) {
+		if !strings.Contains(out, header.PartitionType) || !strings.Contains(out, disk.StateName) {
 			t.Errorf("sgdisk prints %q", out)
 		}
 		volume := filepath.Join(t.TempDir(), "volume")
