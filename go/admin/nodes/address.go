@@ -18,9 +18,9 @@ func (g *group) addrCommand() *cli.Command {
 		Usage:     "Record where a node is",
 		UsageText: "pcctl --repo LOC,... node addr NAME HOST[:PORT]",
 		Description: `Records where pcctl reaches a node's API, in the cluster's registry and in
-nodes.json. Port 7443 is used if no other is given. If the node's mesh endpoint was
-empty, or followed from the old address, it becomes port 51820 of the new host. If
-that changes the membership list, a new one is published.
+nodes.json. Port 7443 is used if no other is given. If the node's mesh endpoint
+was empty, or followed from the old address, it becomes port 51820 of the new
+host. If that changes the membership list, a new one is published.
 
 It is also how another admin's machine learns of a node.`,
 		Action: g.addr,

@@ -28,11 +28,11 @@ func (g *group) enrollCommand() *cli.Command {
 		Name:      "enroll",
 		Usage:     "Make a new node a member of the cluster",
 		UsageText: "pcctl --repo LOC,... node enroll HOST[:PORT] CODE NAME",
-		Description: `Joins a new node to the cluster, with the enrollment code that its console shows.
-The node gets a certificate and the key of its encrypted state volume. It is
-recorded in the cluster's registry and in nodes.json, and a new membership list
-is published to every node. If this machine has no admin certificate, it gets
-one.
+		Description: `Joins a new node to the cluster, with the enrollment code that its console
+shows. The node gets a certificate and the key of its encrypted state volume. It
+is recorded in the cluster's registry and in nodes.json, and a new membership
+list is published to every node. If this machine has no admin certificate, it
+gets one.
 
 Port 7443 is used if no other is given. The node's mesh endpoint becomes port
 51820 of the same host, unless that is localhost.

@@ -25,10 +25,11 @@ func (g *group) logsCommand() *cli.Command {
 		Name:      "logs",
 		Usage:     "Show a node's log",
 		UsageText: "pcctl node logs [--boot current|previous|panic] [--follow] [--json] NAME",
-		Description: `Shows what a node's kernel and its services have logged, oldest first: since the node
-was started, or, with --boot previous, in the boot before and what was saved of a
-panic that ended it. With --boot panic, the last panics alone. With --follow it goes
-on until it is interrupted. --boot and --follow may also come after NAME.
+		Description: `Shows what a node's kernel and its services have logged, oldest first: since the
+node was started, or, with --boot previous, in the boot before and what was
+saved of a panic that ended it. With --boot panic, the last panics alone. With
+--follow it goes on until it is interrupted. --boot and --follow may also come
+after NAME.
 
 With --json, a line for each record.`,
 		Flags: []cli.Flag{

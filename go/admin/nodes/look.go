@@ -23,9 +23,9 @@ func (g *group) infoCommand() *cli.Command {
 		Name:      "info",
 		Usage:     "Show a node's details",
 		UsageText: "pcctl node info [--json] NAME",
-		Description: `Asks a node for its details: IDs, architecture, kernel, boot and lockdown, where it
-keeps its state, its certificate, the cluster's authority, and the serials of the
-lists that it has.
+		Description: `Asks a node for its details: IDs, architecture, kernel, boot and lockdown, where
+it keeps its state, its certificate, the cluster's authority, and the serials of
+the lists that it has.
 
 With --json: the node's answer, on a line.`,
 		Flags:  []cli.Flag{command.JSONFlag()},
@@ -58,9 +58,9 @@ func (g *group) statusCommand() *cli.Command {
 		Name:      "status",
 		Usage:     "Show how every node is, and what needs attention",
 		UsageText: "pcctl status [--json]",
-		Description: `Asks every node that this machine knows about itself, all at once. One that doesn't
-answer within 10 seconds is unreachable. What needs attention follows the table, or
-"all nodes healthy".
+		Description: `Asks every node that this machine knows about itself, all at once. One that
+doesn't answer within 10 seconds is unreachable. What needs attention follows
+the table, or "all nodes healthy".
 
 With --json, a line for each node.`,
 		Flags:  []cli.Flag{command.JSONFlag()},
@@ -126,8 +126,8 @@ func (g *group) pingCommand() *cli.Command {
 		Name:      "ping",
 		Usage:     "Try the network from a node",
 		UsageText: "pcctl node ping [--json] NAME HOST[:PORT]",
-		Description: `Has a node look up a host, and try each of its addresses: with ICMP echo, or, if there
-is a port, with a TCP connection. It fails if no address answers.
+		Description: `Has a node look up a host, and try each of its addresses: with ICMP echo, or, if
+there is a port, with a TCP connection. It fails if no address answers.
 
 With --json: the node's answer, on a line.`,
 		Flags:  []cli.Flag{command.JSONFlag()},

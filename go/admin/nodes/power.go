@@ -33,8 +33,8 @@ func (g *group) poweroffCommand() *cli.Command {
 		Name:      "poweroff",
 		Usage:     "Power a node off",
 		UsageText: "pcctl node poweroff NAME",
-		Description: `Powers a node off in good order. It has to be started again at the machine, or at its
-provider. A pcd that runs as an ordinary program ends.`,
+		Description: `Powers a node off in good order. It has to be started again at the machine, or
+at its provider. A pcd that runs as an ordinary program ends.`,
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return g.power(ctx, cmd, message.PowerOff, "powering off")
 		},

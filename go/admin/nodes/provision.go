@@ -34,12 +34,12 @@ func (g *group) provisionCommand() *cli.Command {
 		Name:      "provision",
 		Usage:     "Make a join bundle for a new node",
 		UsageText: "pcctl --repo LOC,... node provision [--addr HOST[:PORT]] [--endpoint IP:PORT] NAME FILE",
-		Description: `Makes a node's whole identity ahead of time and writes it to FILE as a join bundle,
-for a machine that joins at its first start with nobody at its console. The node is
-registered, and a membership list with it is published.
+		Description: `Makes a node's whole identity ahead of time and writes it to FILE as a join
+bundle, for a machine that joins at its first start with nobody at its console.
+The node is registered, and a membership list with it is published.
 
-FILE must not exist. It holds the node's private keys and the key of its disk: delete
-it once the node is up.`,
+FILE must not exist. It holds the node's private keys and the key of its disk:
+delete it once the node is up.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "addr", Usage: "where the node's API will be, `HOST[:PORT]`"},
 			&cli.StringFlag{Name: "endpoint", Usage: "where peers will reach the node's WireGuard, `IP:PORT`"},

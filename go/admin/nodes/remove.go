@@ -22,13 +22,13 @@ func (g *group) rmCommand() *cli.Command {
 		Name:      "rm",
 		Usage:     "Remove a node from the cluster",
 		UsageText: "pcctl --repo LOC,... node rm [--erase] NAME",
-		Description: `Removes a node: its certificate is revoked on every node, and it is dropped from the
-membership list, the cluster's registry and nodes.json. It can't be unlocked any
-more.
+		Description: `Removes a node: its certificate is revoked on every node, and it is dropped from
+the membership list, the cluster's registry and nodes.json. It can't be unlocked
+any more.
 
 With --erase, the node first destroys the wrapped copies of its volume's key and
-powers off; its next start finds a blank disk. If it can't be reached, nothing is
-removed.`,
+powers off; its next start finds a blank disk. If it can't be reached, nothing
+is removed.`,
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "erase", Usage: "have the node erase its state volume first"}},
 		Action: g.rm,
 	}

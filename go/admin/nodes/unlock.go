@@ -24,9 +24,9 @@ func (g *group) unlockCommand() *cli.Command {
 		Usage:     "Unlock a node's state volume after a restart",
 		UsageText: "pcctl --repo LOC,... node unlock NAME CODE [HOST[:PORT]]",
 		Description: `Unlocks the encrypted state volume of a node that was restarted, with the unlock
-code that its console shows. The key is sent only to a node whose own key has the
-code for its fingerprint, and whose node ID and volume ID are the ones in the
-cluster's registry.
+code that its console shows. The key is sent only to a node whose own key has
+the code for its fingerprint, and whose node ID and volume ID are the ones in
+the cluster's registry.
 
 HOST[:PORT] reaches the node at another address, for this time only.`,
 		Action: g.unlockNode,

@@ -106,11 +106,11 @@ func TestHelpIsComplete(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	for _, test := range []struct{ words, suggestions string }{
-		{"", "init put get ls rm check repair gc passphrase recovery-key login node version completion help"},
+		{"", "init put get ls rm check repair gc passphrase recovery-key login node status version completion help"},
 		{"-", "--repo --quorum --help"},
 		{"--r", "--repo"},
 		{"--repo", ""},
-		{"--repo x", "init put get ls rm check repair gc passphrase recovery-key login node version completion help"},
+		{"--repo x", "init put get ls rm check repair gc passphrase recovery-key login node status version completion help"},
 		{"--repo x g", ""},
 		{"gc", ""},
 		{"gc -", "--tombstones --grace --dry-run --json --help"},
@@ -121,7 +121,7 @@ func TestCompletion(t *testing.T) {
 		{"completion", "bash zsh fish powershell"},
 		{"recovery-key", "add"},
 		{"recovery-key add -", "--json --help"},
-		{"help", "init put get ls rm check repair gc passphrase recovery-key login node version completion help"},
+		{"help", "init put get ls rm check repair gc passphrase recovery-key login node status version completion help"},
 		{"put -- -", ""},
 	} {
 		var stdout, stderr bytes.Buffer
