@@ -16,14 +16,15 @@ func (g *group) addrCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "addr",
 		Usage:     "Record where a node is",
-		UsageText: "pcctl --repo LOC,... node addr NAME HOST[:PORT]",
+		UsageText: "pcctl --repo LOC,... node addr [--json] NAME HOST[:PORT]",
 		Description: `Records where pcctl reaches a node's API, in the cluster's registry and in
 nodes.json. Port 7443 is used if no other is given. If the node's mesh endpoint
 was empty, or followed from the old address, it becomes port 51820 of the new
 host. If that changes the membership list, a new one is published.
 
-It is also how another admin's machine learns of a node.`,
-		Action: g.addr,
+It is also how another admin's machine learns of a node.` + changeJSON,
+		Flags:  []cli.Flag{command.JSONFlag()},
+		Action: g.telling(g.addr),
 	}
 }
 
@@ -66,14 +67,15 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	c.about(n)
 	if err := c.remember(n); err != nil {
 		return err
 	}
-	if err := c.Env.Printf("node %s is at %s\n", n.Name, n.Address.Value); err != nil {
+	if err := c.say("node %s is at %s\n", n.Name, n.Address.Value); err != nil {
 		return err
 	}
 	if moved {
-		if err := c.Env.Printf("mesh endpoint of %s set to %s\n", n.Name, n.Endpoint.Value); err != nil {
+		if err := c.say("mesh endpoint of %s set to %s\n", n.Name, n.Endpoint.Value); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func (g *group) enrollCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "enroll",
 		Usage:     "Make a new node a member of the cluster",
-		UsageText: "pcctl --repo LOC,... node enroll HOST[:PORT] CODE NAME",
+		UsageText: "pcctl --repo LOC,... node enroll [--json] HOST[:PORT] CODE NAME",
 		Description: `Joins a new node to the cluster, with the enrollment code that its console
 shows. The node gets a certificate and the key of its encrypted state volume. It
 is recorded in the cluster's registry and in nodes.json, and a new membership
@@ -37,8 +37,9 @@ gets one.
 Port 7443 is used if no other is given. The node's mesh endpoint becomes port
 51820 of the same host, unless that is localhost.
 
-If the connection breaks off, run the same command again.`,
-		Action: g.enroll,
+If the connection breaks off, run the same command again.` + changeJSON,
+		Flags:  []cli.Flag{command.JSONFlag()},
+		Action: g.telling(g.enroll),
 	}
 }
 
@@ -329,7 +330,8 @@ func (c *cluster) enrolled(ctx context.Context, i *invitation, id pki.NodeID, an
 	if err := c.remember(n); err != nil {
 		return err
 	}
-	if err := c.Env.Printf("enrolled node %s (%s) at %s\n", n.Name, n.ID, n.Address.Value); err != nil {
+	c.about(n)
+	if err := c.say("enrolled node %s (%s) at %s\n", n.Name, n.ID, n.Address.Value); err != nil {
 		return err
 	}
 	if missing != nil {

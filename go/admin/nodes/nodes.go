@@ -18,11 +18,13 @@ import (
 // group is the commands of one run of pcctl.
 type group struct {
 	*session.Session
+	// done is what the command has done to a node.
+	done change
 }
 
 // Commands returns the commands.
 func Commands(cluster *session.Session) []*cli.Command {
-	g := &group{cluster}
+	g := &group{Session: cluster}
 	return []*cli.Command{{
 		Name:        "node",
 		Usage:       "Manage nodes",

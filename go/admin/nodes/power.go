@@ -19,12 +19,13 @@ func (g *group) rebootCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "reboot",
 		Usage:     "Reboot a node",
-		UsageText: "pcctl node reboot NAME",
+		UsageText: "pcctl node reboot [--json] NAME",
 		Description: `Reboots a node in good order. Its state volume is locked then, until it is
-unlocked. A pcd that runs as an ordinary program ends.`,
-		Action: func(ctx context.Context, cmd *cli.Command) error {
+unlocked. A pcd that runs as an ordinary program ends.` + changeJSON,
+		Flags: []cli.Flag{command.JSONFlag()},
+		Action: g.telling(func(ctx context.Context, cmd *cli.Command) error {
 			return g.power(ctx, cmd, message.Reboot, "rebooting")
-		},
+		}),
 	}
 }
 
@@ -32,12 +33,13 @@ func (g *group) poweroffCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "poweroff",
 		Usage:     "Power a node off",
-		UsageText: "pcctl node poweroff NAME",
+		UsageText: "pcctl node poweroff [--json] NAME",
 		Description: `Powers a node off in good order. It has to be started again at the machine, or
-at its provider. A pcd that runs as an ordinary program ends.`,
-		Action: func(ctx context.Context, cmd *cli.Command) error {
+at its provider. A pcd that runs as an ordinary program ends.` + changeJSON,
+		Flags: []cli.Flag{command.JSONFlag()},
+		Action: g.telling(func(ctx context.Context, cmd *cli.Command) error {
 			return g.power(ctx, cmd, message.PowerOff, "powering off")
-		},
+		}),
 	}
 }
 
@@ -54,7 +56,8 @@ func (g *group) power(ctx context.Context, cmd *cli.Command, action, doing strin
 	if _, err := client.Do(ctx, node, route.Power(), &message.Power{Action: action}); err != nil {
 		return explain(err, n.Name)
 	}
-	return g.Env.Printf("node %s is %s\n", n.Name, doing)
+	g.done.Node, g.done.ID, g.done.Address, g.done.Action = n.Name, n.ID.String(), n.Address.String(), action
+	return g.say("node %s is %s\n", n.Name, doing)
 }
 
 // connect returns a client for a node that this machine knows, with its admin

@@ -33,18 +33,19 @@ func (g *group) provisionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "provision",
 		Usage:     "Make a join bundle for a new node",
-		UsageText: "pcctl --repo LOC,... node provision [--addr HOST[:PORT]] [--endpoint IP:PORT] NAME FILE",
+		UsageText: "pcctl --repo LOC,... node provision [--json] [--addr HOST[:PORT]] [--endpoint IP:PORT] NAME FILE",
 		Description: `Makes a node's whole identity ahead of time and writes it to FILE as a join
 bundle, for a machine that joins at its first start with nobody at its console.
 The node is registered, and a membership list with it is published.
 
 FILE must not exist. It holds the node's private keys and the key of its disk:
-delete it once the node is up.`,
+delete it once the node is up.` + changeJSON,
 		Flags: []cli.Flag{
+			command.JSONFlag(),
 			&cli.StringFlag{Name: "addr", Usage: "where the node's API will be, `HOST[:PORT]`"},
 			&cli.StringFlag{Name: "endpoint", Usage: "where peers will reach the node's WireGuard, `IP:PORT`"},
 		},
-		Action: g.provision,
+		Action: g.telling(g.provision),
 	}
 }
 
@@ -115,7 +116,9 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if !o.addr.IsZero() {
 		remembered = c.remember(n)
 	}
-	printed := c.Env.Printf("provisioned node %s (%s)\n", n.Name, n.ID)
+	c.about(n)
+	c.done.Bundle = o.file
+	printed := c.say("provisioned node %s (%s)\n", n.Name, n.ID)
 	if err := c.spreadAll(ctx, list); err != nil {
 		return errors.Join(remembered, printed, err)
 	}
@@ -237,7 +240,7 @@ func (c *cluster) withdraw(ctx context.Context, n *registry.Node, cause error) e
 // explainBundle says what is to be done with the bundle.
 func (c *cluster) explainBundle(o *order) error {
 	file := command.Printable(o.file)
-	err := c.Env.Printf(`join bundle written to %[1]s. Give it to the machine as user data:
+	err := c.say(`join bundle written to %[1]s. Give it to the machine as user data:
   AWS:    aws ec2 run-instances --user-data file://%[1]s ...
   GCP:    gcloud compute instances create --metadata-from-file user-data=%[1]s ...
   Azure:  az vm create --user-data %[1]s ...
@@ -247,5 +250,5 @@ It holds the node's private keys and disk key: delete the file once the node is 
 	if err != nil || !o.addr.IsZero() {
 		return err
 	}
-	return c.Env.Printf("Once the node is up, tell pcctl where it is: pcctl --repo ... node addr %s HOST[:PORT]\n", o.name)
+	return c.say("Once the node is up, tell pcctl where it is: pcctl --repo ... node addr %s HOST[:PORT]\n", o.name)
 }

@@ -164,7 +164,8 @@ func (c *cluster) spreadAll(ctx context.Context, members *document.Document) err
 	if err != nil {
 		return err
 	}
-	if err := c.Env.Printf("mesh membership: %s (serial %d)\n", count(len(outcomes), "node"), members.Serial); err != nil {
+	c.done.Membership = publishedAs(members.Serial, outcomes)
+	if err := c.say("mesh membership: %s (serial %d)\n", count(len(outcomes), "node"), members.Serial); err != nil {
 		return err
 	}
 	return c.report("MEMBERSHIP", outcomes)
@@ -218,13 +219,15 @@ func (c *cluster) hand(ctx context.Context, n registry.Node, d *document.Documen
 
 // report prints a table of what became of a document.
 func (c *cluster) report(column string, outcomes []outcome) error {
-	table := tabwriter.NewWriter(c.Env.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "NODE\t%s\n", column)
-	for _, o := range outcomes {
-		fmt.Fprintf(table, "%s\t%s\n", o.node.Name, o)
-	}
-	if err := table.Flush(); err != nil {
-		return &command.OutputError{Err: err}
+	if !c.done.asJSON {
+		table := tabwriter.NewWriter(c.Env.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(table, "NODE\t%s\n", column)
+		for _, o := range outcomes {
+			fmt.Fprintf(table, "%s\t%s\n", o.node.Name, o)
+		}
+		if err := table.Flush(); err != nil {
+			return &command.OutputError{Err: err}
+		}
 	}
 	for _, o := range outcomes {
 		if o.err != nil && !errors.Is(o.err, errNoAddress) {

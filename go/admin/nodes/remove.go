@@ -21,16 +21,19 @@ func (g *group) rmCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rm",
 		Usage:     "Remove a node from the cluster",
-		UsageText: "pcctl --repo LOC,... node rm [--erase] NAME",
+		UsageText: "pcctl --repo LOC,... node rm [--json] [--erase] NAME",
 		Description: `Removes a node: its certificate is revoked on every node, and it is dropped from
 the membership list, the cluster's registry and nodes.json. It can't be unlocked
 any more.
 
 With --erase, the node first destroys the wrapped copies of its volume's key and
 powers off; its next start finds a blank disk. If it can't be reached, nothing
-is removed.`,
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: "erase", Usage: "have the node erase its state volume first"}},
-		Action: g.rm,
+is removed.` + changeJSON,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "erase", Usage: "have the node erase its state volume first"},
+			command.JSONFlag(),
+		},
+		Action: g.telling(g.rm),
 	}
 }
 
@@ -65,7 +68,9 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	err = c.Env.Printf("node %s (%s) removed: its certificate is revoked (revocation list serial %d)\n", n.Name, n.ID, list.Serial)
+	c.about(n)
+	c.done.Revocations = publishedAs(list.Serial, outcomes)
+	err = c.say("node %s (%s) removed: its certificate is revoked (revocation list serial %d)\n", n.Name, n.ID, list.Serial)
 	if err != nil {
 		return err
 	}

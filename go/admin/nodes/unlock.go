@@ -22,14 +22,15 @@ func (g *group) unlockCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "unlock",
 		Usage:     "Unlock a node's state volume after a restart",
-		UsageText: "pcctl --repo LOC,... node unlock NAME CODE [HOST[:PORT]]",
+		UsageText: "pcctl --repo LOC,... node unlock [--json] NAME CODE [HOST[:PORT]]",
 		Description: `Unlocks the encrypted state volume of a node that was restarted, with the unlock
 code that its console shows. The key is sent only to a node whose own key has
 the code for its fingerprint, and whose node ID and volume ID are the ones in
 the cluster's registry.
 
-HOST[:PORT] reaches the node at another address, for this time only.`,
-		Action: g.unlockNode,
+HOST[:PORT] reaches the node at another address, for this time only.` + changeJSON,
+		Flags:  []cli.Flag{command.JSONFlag()},
+		Action: g.telling(g.unlockNode),
 	}
 }
 
@@ -76,7 +77,8 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return c.Env.Printf("node %s unlocked\n", n.Name)
+	c.about(n)
+	return c.say("node %s unlocked\n", n.Name)
 }
 
 // open sends a node its volume's key, if it is the node.
