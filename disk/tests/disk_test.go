@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"powercloud.unidatum.com/go/image/disk"
-	"powercloud.unidatum.com/go/node/volume/header"
 	"powercloud.unidatum.com/go/image/secureboot"
 	"powercloud.unidatum.com/go/image/uki"
+	"powercloud.unidatum.com/go/node/volume/header"
 	"powercloud.unidatum.com/tools/debian/program"
 	"powercloud.unidatum.com/tools/lint"
 )

@@ -131,7 +131,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Do asks a node and returns its answer. If the node says that it failed, the error is
+// Do asks a node and returns its answer. A request of nil is one without content. If the node says that it failed, the error is
 // or wraps a [message.Error].
 func Do[Request, Answer any](ctx context.Context, c *Client, call route.Call[Request, Answer], request *Request) (*Answer, error) {
 	// The node cuts a request that takes longer; this is for one that doesn't.
@@ -185,9 +185,12 @@ func Read[Request any](ctx context.Context, c *Client, call route.Stream[Request
 	return response.Body, nil
 }
 
-func encode(r route.Route, request any) ([]byte, error) {
+func encode[Request any](r route.Route, request *Request) ([]byte, error) {
 	if r.MaxRequest == 0 {
 		return nil, nil
+	}
+	if request == nil {
+		request = new(Request)
 	}
 	body, err := json.Marshal(request)
 	if err == nil && int64(len(body)) > r.MaxRequest {
