@@ -38,7 +38,7 @@ func blank(t *testing.T) machine.Config {
 
 // code waits for the code that the console shows, of a kind: "enrollment" or "unlock".
 func code(ctx context.Context, m *machine.Machine, kind string) string {
-	return m.Expect(ctx, `(?m)^`+kind+` code: (([A-Z2-7]{4}-)+[A-Z2-7]{4})$`)[1]
+	return m.Expect(ctx, `(?m)^`+kind+` code: (([A-Z2-7]{4}-)+[A-Z2-7]{4})\n`)[1]
 }
 
 // enroll starts a node and makes it a member.
@@ -182,6 +182,7 @@ func TestSeveralDisks(t *testing.T) {
 	ctx := machine.Patient(t)
 	config := blank(t)
 	config.Disks = append(config.Disks, config.Disks[0])
+	config.Disks[1].Boot = 2
 	m := machine.Start(ctx, t, config)
 	m.Expect(ctx, `This node can't start: several PowerCloud state partitions`)
 }

@@ -109,12 +109,11 @@ func TestConsole(t *testing.T) {
 	})
 }
 
-// TestConsoleOfAProgram: where the network is somebody else's there is the notice alone. One
-// that could not be written is written at the next start.
-func TestConsoleOfAProgram(t *testing.T) {
+// TestConsoleThatFails: what could not be written is written at the next start.
+func TestConsoleThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		notice, to := newKnown(lifecycle.Notice{Text: "waits\n"}), &screen{err: errors.New("gone")}
-		c := &console{to: to, notice: notice.current}
+		notice, net, to := newKnown(lifecycle.Notice{Text: "waits\n"}), newKnown(network.State{}), &screen{err: errors.New("gone")}
+		c := &console{to: to, version: "dev", network: net.current, notice: notice.current}
 		if err := c.run(t.Context()); !errors.Is(err, to.err) {
 			t.Errorf("%v", err)
 		}
@@ -123,7 +122,7 @@ func TestConsoleOfAProgram(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- c.run(ctx) }()
 		synctest.Wait()
-		if got := to.take(); got != "waits\n" {
+		if got := to.take(); got != "\nPowerCloud dev\naddresses: no address yet\nwaits\n\n" {
 			t.Errorf("the console has %q", got)
 		}
 		cancel()

@@ -1,4 +1,4 @@
-package enroll
+package clouds
 
 import (
 	"context"
@@ -11,10 +11,14 @@ import (
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/metadata"
 	"powercloud.unidatum.com/tests/namespace"
+	"powercloud.unidatum.com/tests/node"
 )
 
 // TestMain has the tests run in network namespaces of their own: see TestClouds.
 func TestMain(m *testing.M) { namespace.Main(m) }
+
+// name is that of every node here.
+const name = "web-1"
 
 // cloud is a stand-in for a cloud: its metadata service, and what its firmware says.
 type cloud struct {
@@ -52,13 +56,14 @@ func TestClouds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config := blank(t)
+			image, architecture := machine.Image(t)
+			config := node.Machine(architecture, image)
 			config.Arguments = c.smbios
 			servers := inCloud(t, &config, c.service(bundle))
 			m := machine.Start(ctx, t, config)
 			m.Expect(ctx, `found a join bundle.* source="?user data of `+title)
 			m.Expect(ctx, `joined the cluster with a join bundle`)
-			m.Expect(ctx, `PowerCloud node home-1 \([0-9a-f]{16}\) is a member of the cluster`)
+			m.Expect(ctx, `PowerCloud node web-1 \([0-9a-f]{16}\) is a member of the cluster`)
 			if status := from(ctx, t, servers, a, "status"); !strings.HasSuffix(status, "all nodes healthy\n") {
 				t.Errorf("of a node that has joined, status says\n%s", status)
 			}
