@@ -60,7 +60,7 @@ func parseInvitation(cmd *cli.Command) (*invitation, error) {
 		return nil, command.Usagef("%v", err)
 	}
 	if i.code, err = proof.ParseCode(args[1]); err != nil {
-		return nil, command.Usagef("the enrollment code: %v", err)
+		return nil, command.Usagef("the enrollment %v", err)
 	}
 	if err := nodename.Check(i.name); err != nil {
 		return nil, command.Usagef("%v", err)

@@ -42,7 +42,7 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 	var fingerprint pki.Fingerprint
 	typed, err := code.Parse(args[1], len(fingerprint))
 	if err != nil {
-		return command.Usagef("the unlock code: %v", err)
+		return command.Usagef("the unlock %v", err)
 	}
 	copy(fingerprint[:], typed)
 	var at address.Address
