@@ -78,7 +78,32 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	c.about(n)
-	return c.say("node %s unlocked\n", n.Name)
+	if err := c.say("node %s unlocked\n", n.Name); err != nil || n.Confirmed.Value {
+		return err
+	}
+	return c.complete(ctx, n.ID, at)
+}
+
+// complete does what is left to do of the enrollment of a node that had its identity
+// before its power was cut, and whose pcctl never heard so.
+func (c *cluster) complete(ctx context.Context, id pki.NodeID, at address.Address) error {
+	key, err := c.meshKey(ctx, at, id)
+	if err != nil {
+		return err
+	}
+	list, err := c.number(ctx, memberships(), 0, func(r *registry.Registry) error {
+		n, err := r.Find(id.String())
+		if err != nil {
+			return err
+		}
+		n.MeshKey.Set(key, c.Env.Now())
+		n.Confirmed.Set(true, c.Env.Now())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.spreadAll(ctx, list)
 }
 
 // open sends a node its volume's key, if it is the node.
