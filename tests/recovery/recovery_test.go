@@ -17,6 +17,9 @@ import (
 	"powercloud.unidatum.com/tests/node"
 )
 
+// maxAnswer is the size in bytes that no answer of the saboteur's exceeds.
+const maxAnswer = 8 << 20
+
 // sabotaged is a machine with the saboteur's image.
 func sabotaged(t *testing.T) machine.Config {
 	t.Helper()
@@ -52,6 +55,7 @@ func ask(t *testing.T, m *machine.Machine, format string, values ...any) (answer
 		t.Fatalf("tell the saboteur to %s: %v", order, err)
 	}
 	lines := bufio.NewScanner(m.Port())
+	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
 		answer, found := strings.CutPrefix(lines.Text(), "saboteur: ")
 		if !found {
@@ -162,7 +166,7 @@ func TestPcinitCrashes(t *testing.T) {
 	m.WaitReset(ctx)
 	m.Expect(ctx, `an earlier boot ended badly`)
 	m.Expect(ctx, `is waiting to be enrolled`)
-	// The store has the log's end. Stacks of all goroutines are longer than that.
+	// The store has the log's end.
 	words := tell(t, m, "read /run/powercloud/panics.json")
 	for _, want := range []string{"main.main()", "Kernel panic - not syncing: Attempted to kill init!"} {
 		if !strings.Contains(words, want) {
