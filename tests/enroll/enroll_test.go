@@ -184,7 +184,7 @@ func TestSeveralDisks(t *testing.T) {
 	config.Disks = append(config.Disks, config.Disks[0])
 	config.Disks[1].Boot = 2
 	m := machine.Start(ctx, t, config)
-	m.Expect(ctx, `This node can't start: several PowerCloud state partitions`)
+	m.Expect(ctx, `This node can't go on: several PowerCloud state partitions`)
 }
 
 // cuts is how often the power is cut in TestCut.
