@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -38,14 +37,9 @@ func (g *group) info(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	node, n, err := g.connect(args[0])
+	_, info, err := askKnown(ctx, g, args[0], route.GetInfo(), nil)
 	if err != nil {
 		return err
-	}
-	defer node.Close()
-	info, err := client.Do(ctx, node, route.GetInfo(), nil)
-	if err != nil {
-		return explain(err, n.Name)
 	}
 	if cmd.Bool("json") {
 		return command.WriteJSON(g.Env.Stdout, info)
@@ -96,16 +90,7 @@ func (g *group) status(ctx context.Context, cmd *cli.Command) error {
 // answers asks nodes how they are.
 func (g *group) answers(ctx context.Context, admin *credentials.Credentials, nodes []nodelist.Node) []Answer {
 	answers := make([]Answer, len(nodes))
-	turns := make(chan struct{}, maxPushes)
-	var asking sync.WaitGroup
-	for i, n := range nodes {
-		asking.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			answers[i] = g.answer(ctx, admin, n)
-		})
-	}
-	asking.Wait()
+	severally(len(nodes), func(i int) { answers[i] = g.answer(ctx, admin, nodes[i]) })
 	return answers
 }
 
@@ -140,14 +125,9 @@ func (g *group) ping(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	node, n, err := g.connect(args[0])
+	n, pinged, err := askKnown(ctx, g, args[0], route.Ping(), &message.Ping{Target: args[1]})
 	if err != nil {
 		return err
-	}
-	defer node.Close()
-	pinged, err := client.Do(ctx, node, route.Ping(), &message.Ping{Target: args[1]})
-	if err != nil {
-		return explain(err, n.Name)
 	}
 	if cmd.Bool("json") {
 		err = command.WriteJSON(g.Env.Stdout, pinged)

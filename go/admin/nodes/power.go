@@ -48,16 +48,26 @@ func (g *group) power(ctx context.Context, cmd *cli.Command, action, doing strin
 	if err != nil {
 		return err
 	}
-	node, n, err := g.connect(args[0])
+	n, _, err := askKnown(ctx, g, args[0], route.Power(), &message.Power{Action: action})
 	if err != nil {
 		return err
 	}
-	defer node.Close()
-	if _, err := client.Do(ctx, node, route.Power(), &message.Power{Action: action}); err != nil {
-		return explain(err, n.Name)
-	}
 	g.done.Node, g.done.ID, g.done.Address, g.done.Action = n.Name, n.ID.String(), n.Address.String(), action
 	return g.say("node %s is %s\n", n.Name, doing)
+}
+
+// askKnown asks a node that this machine knows.
+func askKnown[Request, Answer any](ctx context.Context, g *group, name string, call route.Call[Request, Answer], request *Request) (nodelist.Node, *Answer, error) {
+	node, n, err := g.connect(name)
+	if err != nil {
+		return n, nil, err
+	}
+	defer node.Close()
+	answer, err := client.Do(ctx, node, call, request)
+	if err != nil {
+		return n, nil, explain(err, n.Name)
+	}
+	return n, answer, nil
 }
 
 // connect returns a client for a node that this machine knows, with its admin

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"text/tabwriter"
+
+	"golang.org/x/sync/errgroup"
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/api/client"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// maxPushes is how many nodes are spoken to at a time.
-	maxPushes = 32
+	// maxAtOnce is how many nodes are spoken to at a time.
+	maxAtOnce = 32
 	// publishRounds is how often a list is published when others publish at the same
 	// moment, or nodes have newer ones.
 	publishRounds = 3
@@ -189,18 +190,24 @@ func (c *cluster) push(ctx context.Context, d *document.Document, call route.Cal
 			outcomes = append(outcomes, outcome{node: n})
 		}
 	}
-	turns := make(chan struct{}, maxPushes)
-	var pushing sync.WaitGroup
-	for i := range outcomes {
-		pushing.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			o := &outcomes[i]
-			o.serial, o.err = c.hand(ctx, o.node, d, call)
+	severally(len(outcomes), func(i int) {
+		o := &outcomes[i]
+		o.serial, o.err = c.hand(ctx, o.node, d, call)
+	})
+	return outcomes
+}
+
+// severally does something for each of n nodes, by their numbers, several at a time.
+func severally(n int, do func(i int)) {
+	var doing errgroup.Group
+	doing.SetLimit(maxAtOnce)
+	for i := range n {
+		doing.Go(func() error {
+			do(i)
+			return nil
 		})
 	}
-	pushing.Wait()
-	return outcomes
+	_ = doing.Wait() // Nothing fails.
 }
 
 // hand hands a document to one node, and returns the serial of the one it has then.

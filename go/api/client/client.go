@@ -38,8 +38,8 @@ var (
 type Client struct {
 	address address.Address
 	http    *http.Client
-	proof   func(*tls.ConnectionState, *http.Request, []byte) error
-	state   *tls.ConnectionState
+	// proof, unless nil, adds to a request with a body what proves to know a code.
+	proof func(*http.Request, []byte) error
 	// unused has the one connection of a client that has no other, until it is used.
 	unused chan *conn
 	// patience is how long a connection may take.
@@ -131,8 +131,8 @@ func (c *Client) Close() {
 	}
 }
 
-// Do asks a node and returns its answer. A request of nil is one without content. If the node says that it failed, the error is
-// or wraps a [message.Error].
+// Do asks a node and returns its answer. A request of nil is one without content. If
+// the node says that it failed, the error is or wraps a [message.Error].
 func Do[Request, Answer any](ctx context.Context, c *Client, call route.Call[Request, Answer], request *Request) (*Answer, error) {
 	// The node cuts a request that takes longer; this is for one that doesn't.
 	late := fmt.Errorf("the node has not answered within %s", call.Timeout+c.patience)
@@ -211,7 +211,7 @@ func (c *Client) send(ctx context.Context, r route.Route, body []byte) (*http.Re
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if c.proof != nil {
-		if err := c.proof(c.state, request, body); err != nil {
+		if err := c.proof(request, body); err != nil {
 			return nil, err
 		}
 	}

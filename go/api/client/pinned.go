@@ -49,7 +49,7 @@ func Pinned(ctx context.Context, to address.Address, fingerprint pki.Fingerprint
 	state := connected.ConnectionState()
 	unused := make(chan *conn, 1)
 	unused <- connected
-	c := &Client{address: to, state: &state, unused: unused, patience: dialTimeout, http: &http.Client{CheckRedirect: noRedirect,
+	c := &Client{address: to, unused: unused, patience: dialTimeout, http: &http.Client{CheckRedirect: noRedirect,
 		Transport: transport(func(context.Context) (*conn, error) {
 			select {
 			case connected := <-unused:
@@ -59,8 +59,8 @@ func Pinned(ctx context.Context, to address.Address, fingerprint pki.Fingerprint
 			}
 		})}}
 	if code != nil {
-		c.proof = func(state *tls.ConnectionState, r *http.Request, body []byte) error {
-			binding, err := proof.Binding(state)
+		c.proof = func(r *http.Request, body []byte) error {
+			binding, err := proof.Binding(&state)
 			if err != nil {
 				return err
 			}

@@ -116,7 +116,6 @@ var errPower = errors.New("an admin asked for it")
 
 // life returns what the node's life works with. stop ends pcd.
 func (c Config) life(stop context.CancelCauseFunc, state func() (network.State, <-chan struct{})) lifecycle.Config {
-	p := &places{config: c}
 	var show func(lifecycle.Notice)
 	if state == nil {
 		// There are no addresses that it would have to wait for.
@@ -128,8 +127,7 @@ func (c Config) life(stop context.CancelCauseFunc, state func() (network.State, 
 	}
 	return lifecycle.Config{
 		Version: c.Version,
-		Place:   p.find,
-		Disk:    p.disk,
+		Place:   c.findPlace,
 		Bundle:  c.bundle(state),
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"powercloud.unidatum.com/go/node/identity"
@@ -29,32 +28,17 @@ const (
 	diskPause    = 250 * time.Millisecond
 )
 
-// places finds where the node keeps its state.
-type places struct {
-	config Config
-
-	mu   sync.Mutex
-	disc bool
-}
-
-// disk reports whether the place that was found is on a disk.
-func (p *places) disk() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.disc
-}
-
-// find returns the place.
-func (p *places) find(ctx context.Context) (state.Place, error) {
-	if p.config.State != "" {
-		return p.folder(p.config.State), nil
+// findPlace returns where the node keeps its state.
+func (c Config) findPlace(ctx context.Context) (state.Place, error) {
+	if c.State != "" {
+		return c.folder(c.State), nil
 	}
 	machine := gpt.ThisMachine()
 	found, err := look(ctx, machine)
 	switch {
 	case errors.Is(err, gpt.ErrNone):
-		p.config.Log.Debug("there is no state disk", "err", err)
-		return p.folder(memory), nil
+		c.Log.Debug("there is no state disk", "err", err)
+		return c.folder(memory), nil
 	case errors.Is(err, gpt.ErrSeveral):
 		return nil, fmt.Errorf("several PowerCloud state partitions: remove or erase the disk that isn't wanted (%w)", err)
 	case err != nil:
@@ -63,21 +47,18 @@ func (p *places) find(ctx context.Context) (state.Place, error) {
 	grown, err := machine.Grow(found)
 	if err != nil {
 		// It is as good as before.
-		p.config.Log.Warn("the state partition can't be made as large as its disk", "err", err)
+		c.Log.Warn("the state partition can't be made as large as its disk", "err", err)
 		grown = found
 	}
-	p.mu.Lock()
-	p.disc = true
-	p.mu.Unlock()
 	return &state.Disk{
-		Partition: grown.Device, Target: target, Random: rand.Reader, Log: p.config.Log,
+		Partition: grown.Device, Target: target, Random: rand.Reader, Log: c.Log,
 		Template: func() (io.ReadCloser, error) { return os.Open(template) },
 	}, nil
 }
 
 // folder returns a place that isn't on a disk of the node's.
-func (p *places) folder(path string) state.Place {
-	p.config.Log.Warn("no state disk (powercloud.state=); node state is kept in RAM and lost at reboot")
+func (c Config) folder(path string) state.Place {
+	c.Log.Warn("no state disk (powercloud.state=); node state is kept in RAM and lost at reboot")
 	return state.Folder{Path: path, Used: func(folder string) (bool, error) {
 		kept, err := identity.Load(folder)
 		switch {

@@ -34,7 +34,7 @@ func (r *run) blank(ctx context.Context) (folder string, err error) {
 	join := func(_ context.Context, request *message.Enrollment) (*message.Enrolled, error) {
 		return c.join(ctx, request)
 	}
-	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.Disk(), Join: join, Random: r.Random, Now: r.Now, Log: r.Log})
+	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.place.Encrypts(), Join: join, Random: r.Random, Now: r.Now, Log: r.Log})
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +100,7 @@ func (c *console) join(ctx context.Context, request *message.Enrollment) (*messa
 		// An admin reads it, who has proved to know the code.
 		return nil, err
 	}
-	return &message.Enrolled{Encrypted: c.Disk()}, nil
+	return &message.Enrolled{Encrypted: c.place.Encrypts()}, nil
 }
 
 // settle makes a place for the node's state and puts its identity there.

@@ -31,8 +31,6 @@ type Config struct {
 	Version string
 	// Place finds where the node keeps its state. It is asked once in each run.
 	Place func(context.Context) (state.Place, error)
-	// Disk reports whether the place is on a disk of the node's own.
-	Disk func() bool
 	// Bundle looks for a join bundle; its error wraps join.ErrNone if there is none.
 	Bundle func(context.Context, join.Check) (*joinbundle.Bundle, error)
 	// Listen opens the API's port.

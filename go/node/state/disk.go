@@ -37,6 +37,9 @@ type Disk struct {
 
 var _ Place = (*Disk)(nil)
 
+// Encrypts reports that all of it is encrypted.
+func (*Disk) Encrypts() bool { return true }
+
 // Look returns what is on the partition. A volume that an earlier process of this boot
 // has opened is open.
 func (d *Disk) Look() (Found, error) {

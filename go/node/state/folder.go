@@ -26,6 +26,9 @@ var _ Place = Folder{}
 // erasedName is the folder that has what is being erased. Nothing in it counts.
 const erasedName = "erased"
 
+// Encrypts reports that nothing is encrypted.
+func (Folder) Encrypts() bool { return false }
+
 // Look returns whether the folder has an identity. It finishes an Erase that was cut
 // off.
 func (f Folder) Look() (Found, error) {

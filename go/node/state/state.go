@@ -45,6 +45,8 @@ type Space struct {
 // Place is where a node keeps its state. Its methods are called one at a time, but
 // Space, which may be called at any time, and Erase, which may be called while Grow runs.
 type Place interface {
+	// Encrypts reports whether what is kept there is encrypted.
+	Encrypts() bool
 	// Look returns what there is.
 	Look() (Found, error)
 	// Create makes a blank place into one that is open and has what populate puts into

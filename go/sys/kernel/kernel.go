@@ -4,13 +4,14 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"powercloud.unidatum.com/go/sys/bounded"
 )
 
 // Lockdown is what the kernel keeps even root from: see kernel_lockdown(7).
@@ -38,7 +39,7 @@ var errLockdown = errors.New("the kernel names no mode that is known")
 // as a rule /sys, with securityfs in it. With an error it is Unknown.
 func ReadLockdown(sysfs string) (Lockdown, error) {
 	folder := filepath.Join(sysfs, "kernel/security")
-	f, err := os.Open(filepath.Join(folder, "lockdown"))
+	b, err := bounded.ReadFile(filepath.Join(folder, "lockdown"), maxLockdown)
 	if errors.Is(err, os.ErrNotExist) {
 		// Without securityfs the folder is empty.
 		if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
@@ -47,10 +48,6 @@ func ReadLockdown(sysfs string) (Lockdown, error) {
 		return Unknown, nil
 	}
 	if err != nil {
-		return Unknown, fmt.Errorf("read the lockdown mode: %w", err)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxLockdown))
-	if err = errors.Join(err, f.Close()); err != nil {
 		return Unknown, fmt.Errorf("read the lockdown mode: %w", err)
 	}
 	mode, err := parseLockdown(string(b))

@@ -53,7 +53,6 @@ func Start(t testing.TB, place state.Place, change func(*lifecycle.Config)) *Nod
 	config := lifecycle.Config{
 		Version: "dev",
 		Place:   func(context.Context) (state.Place, error) { return place, nil },
-		Disk:    func() bool { return true },
 		Bundle:  func(context.Context, join.Check) (*joinbundle.Bundle, error) { return nil, join.ErrNone },
 		Listen:  func(context.Context) (net.Listener, error) { return listener, nil },
 		Limits:  server.DefaultLimits(),

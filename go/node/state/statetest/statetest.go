@@ -28,6 +28,9 @@ type Volume struct {
 
 var _ state.Place = (*Volume)(nil)
 
+// Encrypts reports that it stands for a volume that is encrypted.
+func (*Volume) Encrypts() bool { return true }
+
 // Lock does what a restart of the machine does.
 func (v *Volume) Lock() {
 	v.mu.Lock()
