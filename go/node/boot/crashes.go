@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"powercloud.unidatum.com/go/sys/atomicfile"
 	"powercloud.unidatum.com/go/sys/pstore"
 )
 
@@ -133,19 +133,10 @@ func (c *crashes) remove(log *slog.Logger, dumps []pstore.Dump) {
 	}
 }
 
-// keep writes a file in the run directory whole or not at all. It is in memory,
-// so nothing needs to be synced.
+// keep writes a file in the run directory whole or not at all.
 func keep(dir, name, text string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	temporary := filepath.Join(dir, "."+name+".new")
-	err := os.WriteFile(temporary, []byte(text), 0o600)
-	if err == nil {
-		err = os.Rename(temporary, filepath.Join(dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return nil
+	return atomicfile.Write(filepath.Join(dir, name), []byte(text), 0o600)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"powercloud.unidatum.com/go/sys/atomicfile"
 	"powercloud.unidatum.com/go/sys/bounded"
 )
 
@@ -69,10 +70,7 @@ func (d *device) noteMTU() {
 	file := d.network.mtuFile(d.index)
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
 	if err == nil {
-		err = os.WriteFile(file+".new", []byte(strconv.Itoa(d.ownMTU)+"\n"), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(file+".new", file)
+		err = atomicfile.Write(file, []byte(strconv.Itoa(d.ownMTU)+"\n"), 0o644)
 	}
 	if err != nil {
 		d.log.Warn("the interface's own MTU is forgotten when pcd restarts", "err", err)

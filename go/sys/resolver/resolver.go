@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"powercloud.unidatum.com/go/sys/atomicfile"
 )
 
 const (
@@ -54,22 +56,13 @@ func Text(servers []netip.Addr) string {
 	return text.String()
 }
 
-// Write writes the file whole or not at all. It needs no sync: it is in memory,
-// and is written anew at each boot.
+// Write writes the file whole or not at all.
 func Write(path string, servers []netip.Addr) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write the name servers: %w", err)
 	}
-	temporary := path + ".new"
-	err := os.WriteFile(temporary, []byte(Text(servers)), 0o644)
-	if err == nil {
-		err = os.Rename(temporary, path)
+	if err := atomicfile.Write(path, []byte(Text(servers)), 0o644); err != nil {
+		return fmt.Errorf("write the name servers: %w", err)
 	}
-	if err != nil {
-		err = fmt.Errorf("write the name servers: %w", err)
-		if remove := os.Remove(temporary); remove != nil && !errors.Is(remove, os.ErrNotExist) {
-			err = errors.Join(err, remove)
-		}
-	}
-	return err
+	return nil
 }
