@@ -45,7 +45,10 @@ func TestBoot(t *testing.T) {
 	for _, h := range machines {
 		t.Run(string(h.controller)+" "+string(h.card), func(t *testing.T) {
 			ctx := machine.Patient(t)
-			node.ExpectBanner(ctx, machine.Start(ctx, t, with(t, h.controller, h.card)))
+			m := machine.Start(ctx, t, with(t, h.controller, h.card))
+			// Without these tables, the kernel for arm64 would take a device tree instead.
+			m.Expect(ctx, `ACPI: RSDP `)
+			node.ExpectBanner(ctx, m)
 		})
 	}
 }

@@ -92,11 +92,19 @@ func parse(args []string, output io.Writer) (*flags, error) {
 	return f, nil
 }
 
+// errAlone is why a pcd without flags doesn't run that PID 1 of a node hasn't started: it
+// would take over the machine's network, clock and disk.
+var errAlone = errors.New("give --state DIR and --listen ADDR: only PowerCloud OS itself starts pcd without them")
+
 // Main runs pcd as a program: on a node, or, with flags, on any Linux. version is the
 // release's name, and pool the time servers for networks that name none, separated by
 // blanks. It returns the exit status.
 func Main(version, pool string) int {
 	f, err := parse(os.Args[1:], os.Stderr)
+	var config Config
+	if err == nil {
+		config, err = f.config(version, pool)
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -104,29 +112,37 @@ func Main(version, pool string) int {
 		fmt.Fprintf(os.Stderr, "pcd: %v\n", err)
 		return 2
 	}
-	log := newLog(os.Stderr)
-	config := Config{Version: version, Console: os.Stdout, Log: log}
-	if f.state != "" {
-		config.State, config.Listen, config.Lines = f.state, f.listen, logs.NewLines()
-		log = newLog(io.MultiWriter(config.Lines, os.Stderr))
-		config.Log = log
-	} else {
-		config.RunFolder = runFolder
-		config.Listen = net.JoinHostPort("", strconv.Itoa(address.APIPort))
-		// Everything in pcd that connects by name asks this one.
-		net.DefaultResolver = resolver.New()
-		config.Network = &network.Config{ResolvConf: resolver.Path, RunFolder: runFolder + "/network", SysctlRoot: sysctl.Root, Log: log}
-		config.Clock = &clock.Config{Clock: sysclock.Machine{}, Build: buildTime(version), Pool: strings.Fields(pool), Log: log}
-		if config.Notify, err = notify.Inherited(); err != nil {
-			log.Error("pcd can't talk to PID 1; outside of PowerCloud OS, give --state DIR and --listen ADDR", "err", err)
-			return 1
-		}
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
 	if err := Run(ctx, config); err != nil {
-		log.Error("pcd ends", "err", err)
+		config.Log.Error("pcd ends", "err", err)
 		return 1
 	}
 	return 0
+}
+
+// config returns what the daemon works with. Its error, which wraps errAlone where nobody
+// but a node's PID 1 could want this, comes before anything is touched.
+func (f *flags) config(version, pool string) (Config, error) {
+	c := Config{Version: version, Console: os.Stdout}
+	if f.state != "" {
+		c.State, c.Listen, c.Lines = f.state, f.listen, logs.NewLines()
+		c.Log = newLog(io.MultiWriter(c.Lines, os.Stderr))
+		return c, nil
+	}
+	var err error
+	if c.Notify, err = notify.Inherited(); err != nil {
+		return Config{}, err
+	}
+	if c.Notify == nil {
+		return Config{}, errAlone
+	}
+	c.Log = newLog(os.Stderr)
+	c.RunFolder = runFolder
+	c.Listen = net.JoinHostPort("", strconv.Itoa(address.APIPort))
+	// Everything in pcd that connects by name asks this one.
+	net.DefaultResolver = resolver.New()
+	c.Network = &network.Config{ResolvConf: resolver.Path, RunFolder: runFolder + "/network", SysctlRoot: sysctl.Root, Log: c.Log}
+	c.Clock = &clock.Config{Clock: sysclock.Machine{}, Build: buildTime(version), Pool: strings.Fields(pool), Log: c.Log}
+	return c, nil
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"powercloud.unidatum.com/go/node/logs"
+	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/tests/output"
 )
 
@@ -41,6 +42,23 @@ func TestFlags(t *testing.T) {
 	var said strings.Builder
 	if _, err := parse([]string{"--help"}, &said); !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(said.String(), "usage: pcd --state DIR --listen ADDR\n") {
 		t.Errorf("%v, %q", err, said.String())
+	}
+}
+
+// TestAlone: without flags, and without a node's PID 1, pcd must not take the machine that
+// it was started on for a node.
+func TestAlone(t *testing.T) {
+	before := net.DefaultResolver
+	for _, value := range []string{"", "4"} {
+		if value != "" {
+			t.Setenv(notify.Variable, value)
+		}
+		if c, err := new(flags).config("dev", "pool.example"); err == nil || (value == "") != errors.Is(err, errAlone) || c.Network != nil || c.Clock != nil {
+			t.Errorf("with %s=%q: %+v, %v", notify.Variable, value, c, err)
+		}
+	}
+	if net.DefaultResolver != before {
+		t.Error("the program's resolver is another")
 	}
 }
 
