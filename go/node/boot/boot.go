@@ -141,6 +141,7 @@ func (s *system) prepare() {
 			s.log.Warn("the kernel isn't set up as it should be", "err", err)
 		}
 	}
+	s.report("much memory is kept free", limitReserve(m.SysctlRoot, m.Memory))
 	if m.HostName != "" {
 		if err := unix.Sethostname([]byte(m.HostName)); err != nil {
 			s.log.Warn("the host name can't be set", "name", m.HostName, "err", err)

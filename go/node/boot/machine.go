@@ -51,6 +51,8 @@ type Machine struct {
 	Mounts     []mounts.Mount
 	SysctlRoot string
 	Settings   []sysctl.Setting
+	// Memory is how much of it there is, in bytes; 0 if that isn't known.
+	Memory     uint64
 	CgroupRoot string
 
 	// ConsoleTable lists the kernel's consoles, which are below Devices.
@@ -112,6 +114,7 @@ func Node() Machine {
 		Mounts:     fileSystems(),
 		SysctlRoot: sysctl.Root,
 		Settings:   Settings(runtime.GOARCH),
+		Memory:     totalMemory(),
 		CgroupRoot: cgroup.Root,
 
 		ConsoleTable: "/proc/consoles",
