@@ -50,10 +50,7 @@ func tell(t *testing.T, m *machine.Machine, format string, values ...any) string
 // ask tells the saboteur something that it may be unable to do.
 func ask(t *testing.T, m *machine.Machine, format string, values ...any) (answer string, done bool) {
 	t.Helper()
-	order := fmt.Sprintf(format, values...)
-	if _, err := fmt.Fprintln(m.Port(), order); err != nil {
-		t.Fatalf("tell the saboteur to %s: %v", order, err)
-	}
+	order(t, m, format, values...)
 	lines := bufio.NewScanner(m.Port())
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
@@ -63,8 +60,16 @@ func ask(t *testing.T, m *machine.Machine, format string, values ...any) (answer
 		}
 		return strings.CutPrefix(answer, "done ")
 	}
-	t.Fatalf("ask the saboteur to %s: %v", order, lines.Err())
+	t.Fatalf("ask the saboteur to "+format+": %v", append(values, lines.Err())...)
 	return "", false
+}
+
+// order tells the saboteur something that it won't be able to answer.
+func order(t *testing.T, m *machine.Machine, format string, values ...any) {
+	t.Helper()
+	if _, err := fmt.Fprintf(m.Port(), format+"\n", values...); err != nil {
+		t.Fatalf("tell the saboteur to "+format+": %v", append(values, err)...)
+	}
 }
 
 // bootFolder is a folder with the node's EFI file where firmware looks for it.
@@ -158,9 +163,7 @@ func TestPcdFrozen(t *testing.T) {
 func TestPcinitCrashes(t *testing.T) {
 	ctx := machine.Patient(t)
 	m := start(ctx, t, sabotaged(t))
-	if _, err := fmt.Fprintln(m.Port(), "signal 1", strconv.Itoa(int(unix.SIGABRT))); err != nil {
-		t.Fatal(err)
-	}
+	order(t, m, "signal 1 %d", unix.SIGABRT)
 	m.Expect(ctx, `SIGABRT: abort`)
 	m.Expect(ctx, `Kernel panic - not syncing: Attempted to kill init!`)
 	m.WaitReset(ctx)
@@ -175,13 +178,50 @@ func TestPcinitCrashes(t *testing.T) {
 	}
 }
 
+// TestWatchdog has PID 1 stand still, since another program takes all of the processors:
+// the machine's watchdog resets it, or the kernel's own where there is none.
+func TestWatchdog(t *testing.T) {
+	for name, hardware := range map[string]bool{"hardware": true, "software": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx := machine.Patient(t)
+			config := sabotaged(t)
+			config.Watchdog = hardware
+			m := machine.Start(ctx, t, config)
+			m.Expect(ctx, fmt.Sprintf(`the watchdog runs.* software=%v `, !hardware))
+			m.Expect(ctx, `is waiting to be enrolled`)
+			order(t, m, "starve")
+			if !hardware {
+				m.Expect(ctx, `Initiating system reboot`)
+			}
+			m.WaitReset(ctx)
+			if hardware {
+				m.Expect(ctx, `the watchdog had to reset the machine`)
+			}
+			m.Expect(ctx, `is waiting to be enrolled`)
+		})
+	}
+}
+
+// TestBootLoop has PID 1 crash in every boot: from the third time on, pcd's start waits.
+func TestBootLoop(t *testing.T) {
+	ctx := machine.Patient(t)
+	m := start(ctx, t, sabotaged(t))
+	const loop = 3
+	for range loop {
+		order(t, m, "signal 1 %d", unix.SIGABRT)
+		m.WaitReset(ctx)
+		m.Expect(ctx, `an earlier boot ended badly`)
+		// The last one's line comes before pcd does.
+		m.Expect(ctx, `(panics=3 wait=30s|is waiting to be enrolled)`)
+	}
+	m.Expect(ctx, `is waiting to be enrolled`)
+}
+
 // TestReboot has PID 1 asked to reboot.
 func TestReboot(t *testing.T) {
 	ctx := machine.Patient(t)
 	m := start(ctx, t, sabotaged(t))
-	if _, err := fmt.Fprintln(m.Port(), "signal 1", strconv.Itoa(int(unix.SIGTERM))); err != nil {
-		t.Fatal(err)
-	}
+	order(t, m, "signal 1 %d", unix.SIGTERM)
 	m.Expect(ctx, `the machine's run ends`)
 	m.Expect(ctx, `good-bye`)
 	m.WaitReset(ctx)

@@ -24,6 +24,8 @@ func obey(words []string) (string, error) {
 		return strconv.FormatInt(time.Now().Unix(), 10), nil
 	case len(words) == 3 && words[0] == "signal":
 		return "", signal(words[1], words[2])
+	case len(words) == 1 && words[0] == "starve":
+		return "", starve()
 	case len(words) == 1 && words[0] == "count":
 		return count()
 	}

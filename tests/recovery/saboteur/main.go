@@ -10,6 +10,7 @@
 //	time            tells the machine's time, in seconds since 1970
 //	signal 1 N      sends the signal of number N to PID 1
 //	signal pcd N    sends it to pcd
+//	starve          leaves no other program any of the processors' time, and never answers
 //	count           adds one to a number that is kept in the state partition, and tells it
 package main
 
