@@ -82,7 +82,7 @@ func parse(args []string, output io.Writer) (*flags, error) {
 		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	}
 	if (f.state == "") != (f.listen == "") {
-		return nil, errors.New("give both --state DIR and --listen ADDR, or neither")
+		return nil, errors.New("give both --state DIR and --listen ADDR")
 	}
 	if f.listen != "" {
 		if _, port, err := net.SplitHostPort(f.listen); err != nil || port == "" {
