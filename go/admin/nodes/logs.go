@@ -91,7 +91,9 @@ func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
 	}
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxRecord)
+	empty := true
 	for lines.Scan() {
+		empty = false
 		var r message.LogRecord
 		if err := message.Decode(lines.Bytes(), &r, false); err != nil {
 			return fmt.Errorf("node %s: a record of its log can't be read: %w", n.Name, err)
@@ -106,7 +108,22 @@ func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
 	if errors.Is(ctx.Err(), context.Canceled) && request.Follow {
 		return nil
 	}
+	if empty && ctx.Err() == nil {
+		// Nothing at all could be taken for a failure.
+		fmt.Fprintf(g.Env.Stderr, "node %s has %s\n", n.Name, nothing(request.Boot))
+	}
 	return ctx.Err()
+}
+
+// nothing is what a node has whose log of a kind is empty.
+func nothing(boot string) string {
+	switch boot {
+	case message.BootPrevious:
+		return "no log of the boot before this"
+	case message.BootPanic:
+		return "no panic in its log"
+	}
+	return "an empty log"
 }
 
 // showRecord prints a record on a line, or on several if it has some. Nothing in it can

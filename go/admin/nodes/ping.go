@@ -37,7 +37,11 @@ func writePinged(w io.Writer, pinged *message.Pinged) error {
 	return nil
 }
 
+// milliseconds is to a tenth, and below one to a hundredth, as what is near needs it.
 func milliseconds(d time.Duration) string {
+	if d < time.Millisecond {
+		return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+	}
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }
 

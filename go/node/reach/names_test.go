@@ -95,13 +95,13 @@ func TestNames(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	got = ping(t, Prober{}, "missing.example:80")
-	if got.LookupError != "lookup missing.example on 192.0.2.1:53: no such host" || len(got.Addresses) != 0 {
+	if got.LookupError != "192.0.2.1:53: no such host" || len(got.Addresses) != 0 {
 		t.Errorf("%+v", got)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	got, err := Prober{}.Ping(ctx, message.Ping{Target: "silent.example"})
-	if err != nil || !strings.HasPrefix(got.LookupError, "lookup silent.example") || got.Lookup <= 0 || len(got.Addresses) != 0 {
+	if err != nil || got.LookupError == "" || strings.Contains(got.LookupError, "silent.example") || got.Lookup <= 0 || len(got.Addresses) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

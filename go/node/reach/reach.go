@@ -116,10 +116,23 @@ func (p Prober) lookup(ctx context.Context, host string, answer *message.Pinged)
 		err = errors.New("the name has no addresses")
 	}
 	if err != nil {
-		answer.LookupError = line(err)
+		answer.LookupError = line(lookupFailure(err))
 		return nil
 	}
 	return addresses
+}
+
+// lookupFailure leaves out of an error what whoever asked knows: that it was a lookup, and
+// of which name.
+func lookupFailure(err error) error {
+	var dns *net.DNSError
+	switch {
+	case !errors.As(err, &dns):
+		return err
+	case dns.Server == "":
+		return errors.New(dns.Err)
+	}
+	return fmt.Errorf("%s: %s", dns.Server, dns.Err)
 }
 
 func (p Prober) try(ctx context.Context, a netip.Addr, port uint16) []message.PingTry {
