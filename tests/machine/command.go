@@ -77,6 +77,8 @@ func (l *commandLine) base(accelerator string) {
 	case c.Firmware == SecureBoot:
 		board = "q35,smm=on"
 		// A firmware with SMM can't keep its secrets over a suspend.
+		// The chipset's watchdog resets the machine, as a real one's.
+		l.add("-global", "ICH9-LPC.noreboot=false")
 		l.add("-global", "ICH9-LPC.disable_s3=1", "-global", "driver=cfi.pflash01,property=secure,value=on")
 	}
 	l.add("-nodefaults", "-no-user-config", "-display", "none", "-S",

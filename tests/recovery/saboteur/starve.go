@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,7 +42,8 @@ func starve() error {
 			}
 			ready.Done()
 			<-begin
-			for {
+			for begun := time.Now(); time.Since(begun) >= 0; {
+				// The kernel isn't asked for the time, so that nothing lets another run.
 			}
 		}()
 	}
