@@ -77,9 +77,11 @@ func (l *commandLine) base(accelerator string) {
 	case c.Firmware == SecureBoot:
 		board = "q35,smm=on"
 		// A firmware with SMM can't keep its secrets over a suspend.
+		l.add("-global", "ICH9-LPC.disable_s3=1", "-global", "driver=cfi.pflash01,property=secure,value=on")
+	}
+	if c.Architecture != ARM64 {
 		// The chipset's watchdog resets the machine, as a real one's.
 		l.add("-global", "ICH9-LPC.noreboot=false")
-		l.add("-global", "ICH9-LPC.disable_s3=1", "-global", "driver=cfi.pflash01,property=secure,value=on")
 	}
 	l.add("-nodefaults", "-no-user-config", "-display", "none", "-S",
 		"-name", escape(c.Name), "-machine", board,
