@@ -24,9 +24,9 @@ func (g *group) renewCommand() *cli.Command {
 		Name:      "renew",
 		Usage:     "Renew nodes' certificates",
 		UsageText: "pcctl --repo LOC,... node renew [--json] [NAME...]",
-		Description: `Renews the certificates of nodes, which last a year: without names, of every node
-of the cluster whose certificate expires within 30 days or has expired; of those
-that are named in any case.
+		Description: `Renews nodes' certificates, which last a year: of the nodes that are named, or
+without names of every node whose certificate expires within 30 days or has
+expired.
 
 A certificate that has expired tells of the node's key as well as another. Only
 the node that has the key of the cluster's registry gets a new one. The command

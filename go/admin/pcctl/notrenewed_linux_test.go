@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,17 +144,17 @@ func TestRenewalWhoseAnswerIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYears(t)
 			volume := newVolume(t)
-			var w *wire
+			var w atomic.Pointer[wire]
 			node := y.start(volume, func(c *lifecycle.Config) {
 				c.Log = slog.New(slog.NewTextHandler(when{"an admin has renewed", func() {
 					if torn {
-						_ = w.Close()
+						_ = w.Load().Close()
 					}
-					w.drop()
+					w.Load().drop()
 				}}, nil))
 			})
-			w = newWire(t, node.Address)
-			y.want(0, "node", "enroll", w.Addr().String(), node.EnrollmentCode(), "home-1")
+			w.Store(newWire(t, node.Address))
+			y.want(0, "node", "enroll", w.Load().Addr().String(), node.EnrollmentCode(), "home-1")
 			y.pass(350 * day)
 			if torn {
 				y.want(1, "node", "renew")
