@@ -83,6 +83,9 @@ func TestRenewal(t *testing.T) {
 	}
 	later := k.later(339 * day)
 	admin := later.member(n, id)
+	for serial := range uint64(3) {
+		do(t, admin, route.PutMembership(), later.members(serial+1))
+	}
 	renewed := later.node(key, later.issued)
 	do(t, admin, route.PutCertificate(), &message.Certificate{Certificate: renewed.Raw})
 	if info := do(t, admin, route.GetInfo(), nil); !info.CertificateExpires.Equal(renewed.NotAfter) {
@@ -97,6 +100,9 @@ func TestRenewal(t *testing.T) {
 		t.Errorf("renewed %d times:\n%s", got, n.Log)
 	}
 	stopped(t, n)
+	if got := strings.Count(n.Log.String(), "the node's certificate expires soon"); got != 1 {
+		t.Errorf("it was warned of %d times in a day:\n%s", got, n.Log)
+	}
 	n = k.aged(volume, 341*day)
 	n.IsMember()
 	if at := later.expires(n, id); !at.Equal(renewed.NotAfter) {
