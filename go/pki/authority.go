@@ -102,8 +102,9 @@ func (a *Authority) Verify(certificate *x509.Certificate, at time.Time) (Identit
 
 // IdentifyNode returns which node's certificate this is, if the authority has issued
 // it, whenever it is or was valid. It is for renewing a node's certificate, and for
-// nothing else: that takes the node's key, of which an expired certificate tells as
-// well. The certificate of an admin is refused. Errors wrap ErrCertificate.
+// saying whose has expired: that takes the node's key, of which an expired certificate
+// tells as well. Nobody is to be trusted with anything by it. The certificate of an
+// admin is refused. Errors wrap ErrCertificate.
 func (a *Authority) IdentifyNode(certificate *x509.Certificate) (Identity, error) {
 	bearer, err := a.authenticate(certificate)
 	if err != nil {

@@ -71,6 +71,20 @@ func unlock(ctx context.Context, t *testing.T, m *machine.Machine, a *admin.Admi
 	a.Unlocked(ctx, "node", "addr", name, address)
 }
 
+// renew renews a node's certificate, and returns what node info says of that.
+func renew(ctx context.Context, t *testing.T, a *admin.Admin) string {
+	t.Helper()
+	output := a.Unlocked(ctx, "node", "renew", name)
+	found := regexp.MustCompile(`\ANODE +CERTIFICATE\nhome-1 +renewed, (expires \d{4}-\d\d-\d\d \d\d:\d\d UTC)\n\z`).FindStringSubmatch(output)
+	if found == nil {
+		t.Fatalf("node renew printed %q", output)
+	}
+	if got := info(ctx, a)["certificate"]; got != found[1] {
+		t.Errorf("node renew printed %q, and node info says that the certificate %s", output, got)
+	}
+	return found[1]
+}
+
 // info returns what node info prints, by its labels.
 func info(ctx context.Context, a *admin.Admin) map[string]string {
 	fields := make(map[string]string)
@@ -96,8 +110,8 @@ func size(t *testing.T, fields map[string]string) int {
 }
 
 // TestConsole takes a node through its life: enrolled from the console, restarted,
-// unlocked, moved behind another controller and to a larger disk, erased and enrolled
-// again, and powered off.
+// unlocked, given a new certificate, moved behind another controller and to a larger
+// disk, erased and enrolled again, and powered off.
 func TestConsole(t *testing.T) {
 	ctx := machine.Patient(t)
 	a := admin.New(ctx, t)
@@ -131,6 +145,7 @@ func TestConsole(t *testing.T) {
 		t.Errorf("the log of the boot before has no reboot:\n%s", output)
 	}
 
+	renewed := renew(ctx, t, a)
 	if output := a.Run(ctx, "node", "poweroff", name); output != "node home-1 is powering off\n" {
 		t.Errorf("node poweroff printed %q", output)
 	}
@@ -142,8 +157,12 @@ func TestConsole(t *testing.T) {
 	m.Enlarge(0, 8192*mebibyte)
 	m.PowerOn(ctx)
 	unlock(ctx, t, m, a)
-	if got := size(t, info(ctx, a)); got < 7000 {
+	moved := info(ctx, a)
+	if got := size(t, moved); got < 7000 {
 		t.Errorf("on a disk of 8 GiB the volume has %d MiB", got)
+	}
+	if got := moved["certificate"]; got != renewed {
+		t.Errorf("the certificate %s after it was renewed, and %s after a restart", renewed, got)
 	}
 
 	a.Unlocked(ctx, "node", "rm", "--erase", name)

@@ -75,6 +75,9 @@ func (g *group) enroll(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer i.code.Wipe()
 	// Before the passphrase is asked for.
+	if _, err := g.nodeLifetime(); err != nil {
+		return err
+	}
 	if g.Env.ConfigDir == "" {
 		return configuration.ErrNone
 	}
@@ -240,7 +243,7 @@ func alreadyEnrolled(name string) error {
 // introduce gives the node its identity. answered reports whether the node has said that
 // it took it; if not, and there is no error, it is a member of some cluster by now.
 func (c *cluster) introduce(ctx context.Context, i *invitation, n *registry.Node) (answered bool, err error) {
-	certificate, err := c.ca.IssueNode(n.Key, c.Env.Now().UTC().Truncate(time.Second), pki.NodeLifetime, c.Env.Rand)
+	certificate, err := c.issueNode(n.Key, c.Env.Now())
 	if err != nil {
 		return false, err
 	}

@@ -13,9 +13,9 @@ import (
 const (
 	// minute is how times are shown, in UTC.
 	minute = "2006-01-02 15:04 UTC"
-	// renewal is how long before a certificate expires its renewal is called for.
-	renewal = 30 * day
-	day     = 24 * time.Hour
+	// reminder is how long before a certificate expires its renewal is called for, and due.
+	reminder = 30 * day
+	day      = 24 * time.Hour
 	// mebibyte is a MiB in bytes.
 	mebibyte = 1 << 20
 )
@@ -124,7 +124,7 @@ func certificate(expires time.Time, name string, now time.Time) string {
 	switch left := expires.Sub(now); {
 	case left <= 0:
 		return "EXPIRED " + at + hint
-	case left <= renewal:
+	case left <= reminder:
 		return "expires " + at + hint
 	}
 	return "expires " + at

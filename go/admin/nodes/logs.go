@@ -75,7 +75,7 @@ func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	node, n, err := g.connect(name)
+	node, n, err := g.connect(name, false)
 	if err != nil {
 		return err
 	}

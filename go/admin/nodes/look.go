@@ -24,7 +24,8 @@ func (g *group) infoCommand() *cli.Command {
 		UsageText: "pcctl node info [--json] NAME",
 		Description: `Asks a node for its details: IDs, architecture, kernel, boot and lockdown, where
 it keeps its state, its certificate, the cluster's authority, and the serials of
-the lists that it has.
+the lists that it has. It fails if the node's certificate has expired, and shows
+all of that in any case.
 
 With --json: the node's answer, on a line.`,
 		Flags:  []cli.Flag{command.JSONFlag()},
@@ -37,14 +38,28 @@ func (g *group) info(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	_, info, err := askKnown(ctx, g, args[0], route.GetInfo(), nil)
+	node, n, err := g.connect(args[0], true)
 	if err != nil {
 		return err
 	}
-	if cmd.Bool("json") {
-		return command.WriteJSON(g.Env.Stdout, info)
+	defer node.Close()
+	info, err := client.Do(ctx, node, route.GetInfo(), nil)
+	if err != nil {
+		return explain(err, n.Name)
 	}
-	return WriteInfo(g.Env.Stdout, *info, g.Env.Now())
+	if cmd.Bool("json") {
+		err = command.WriteJSON(g.Env.Stdout, info)
+	} else {
+		err = WriteInfo(g.Env.Stdout, *info, g.Env.Now())
+	}
+	if err != nil {
+		return err
+	}
+	// What it says is of use to whoever looks for what is wrong, and no reason to go on.
+	if has, _ := node.Met(); g.Env.Now().After(has.Expires) {
+		return remedy(client.ErrNodeExpired, n.Name)
+	}
+	return nil
 }
 
 func (g *group) statusCommand() *cli.Command {
@@ -97,11 +112,11 @@ func (g *group) answers(ctx context.Context, admin *credentials.Credentials, nod
 func (g *group) answer(ctx context.Context, admin *credentials.Credentials, n nodelist.Node) Answer {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	node := g.clientOf(admin, n)
+	node := g.clientOf(admin, n, false)
 	defer node.Close()
 	status, err := client.Do(ctx, node, route.GetStatus(), nil)
 	if err != nil {
-		return Answer{Name: n.Name, Err: err}
+		return Answer{Name: n.Name, Err: remedy(err, n.Name)}
 	}
 	return Answer{Name: n.Name, Status: *status}
 }

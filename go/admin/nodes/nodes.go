@@ -31,7 +31,7 @@ func Commands(cluster *session.Session) []*cli.Command {
 		UsageText:   "pcctl [--repo LOC,...] node COMMAND ...",
 		Description: `Nodes are the machines that run PowerCloud OS and have joined the cluster.`,
 		Commands: []*cli.Command{g.lsCommand(), g.infoCommand(), g.enrollCommand(), g.provisionCommand(), g.addrCommand(), g.unlockCommand(),
-			g.rmCommand(), g.rebootCommand(), g.poweroffCommand(), g.logsCommand(), g.pingCommand()},
+			g.rmCommand(), g.renewCommand(), g.rebootCommand(), g.poweroffCommand(), g.logsCommand(), g.pingCommand()},
 		Action: func(context.Context, *cli.Command) error {
 			return command.Usagef("node needs a command; see 'pcctl help node'")
 		},

@@ -58,7 +58,7 @@ func (g *group) power(ctx context.Context, cmd *cli.Command, action, doing strin
 
 // askKnown asks a node that this machine knows.
 func askKnown[Request, Answer any](ctx context.Context, g *group, name string, call route.Call[Request, Answer], request *Request) (nodelist.Node, *Answer, error) {
-	node, n, err := g.connect(name)
+	node, n, err := g.connect(name, false)
 	if err != nil {
 		return n, nil, err
 	}
@@ -71,8 +71,8 @@ func askKnown[Request, Answer any](ctx context.Context, g *group, name string, c
 }
 
 // connect returns a client for a node that this machine knows, with its admin
-// certificate. The caller closes it.
-func (g *group) connect(name string) (*client.Client, nodelist.Node, error) {
+// certificate. expired lets the node's certificate have expired. The caller closes it.
+func (g *group) connect(name string, expired bool) (*client.Client, nodelist.Node, error) {
 	admin, err := credentials.Load(g.Directory())
 	if err != nil {
 		return nil, nodelist.Node{}, err
@@ -88,11 +88,11 @@ func (g *group) connect(name string) (*client.Client, nodelist.Node, error) {
 	if err != nil {
 		return nil, nodelist.Node{}, err
 	}
-	return g.clientOf(admin, n), n, nil
+	return g.clientOf(admin, n, expired), n, nil
 }
 
-func (g *group) clientOf(admin *credentials.Credentials, n nodelist.Node) *client.Client {
-	return client.New(client.Peer{Address: n.Address, Authority: admin.Authority, ID: n.ID}, admin.TLS(), g.Env.Now)
+func (g *group) clientOf(admin *credentials.Credentials, n nodelist.Node, expired bool) *client.Client {
+	return client.New(client.Peer{Address: n.Address, Authority: admin.Authority, ID: n.ID, Expired: expired}, admin.TLS(), g.Env.Now)
 }
 
 // explain says what to do about an error of a node's.
@@ -101,7 +101,15 @@ func explain(err error, name string) error {
 	case errors.Is(err, client.ErrRefused):
 		return errors.New("the node refused the admin certificate; if admin certificates were revoked, run 'pcctl --repo ... login'")
 	case errors.Is(err, client.ErrNodeExpired):
-		return fmt.Errorf("%w (renew the node's certificate with 'pcctl --repo ... node renew %s')", client.ErrNodeExpired, name)
+		return remedy(err, name)
 	}
 	return fmt.Errorf("node %s: %w", name, err)
+}
+
+// remedy adds to the error that a node's certificate has expired what is to be done.
+func remedy(err error, name string) error {
+	if !errors.Is(err, client.ErrNodeExpired) {
+		return err
+	}
+	return fmt.Errorf("%w (renew the node's certificate with 'pcctl --repo ... node renew %s')", client.ErrNodeExpired, name)
 }

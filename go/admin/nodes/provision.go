@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -21,7 +20,6 @@ import (
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/cluster/volumekey"
-	"powercloud.unidatum.com/go/pki"
 	"powercloud.unidatum.com/go/pki/document"
 	"powercloud.unidatum.com/go/sys/atomicfile"
 )
@@ -83,6 +81,9 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	// Before the passphrase is asked for.
+	if _, err := g.nodeLifetime(); err != nil {
+		return err
+	}
 	if g.Env.ConfigDir == "" {
 		return configuration.ErrNone
 	}
@@ -181,7 +182,7 @@ func (c *cluster) newNode(name string, key ed25519.PublicKey) (registry.Node, er
 
 // issue writes the bundle's file.
 func (c *cluster) issue(o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) error {
-	certificate, err := c.ca.IssueNode(n.Key, c.Env.Now().UTC().Truncate(time.Second), pki.NodeLifetime, c.Env.Rand)
+	certificate, err := c.issueNode(n.Key, c.Env.Now())
 	if err != nil {
 		return err
 	}

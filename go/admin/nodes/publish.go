@@ -219,7 +219,7 @@ func (c *cluster) hand(ctx context.Context, n registry.Node, d *document.Documen
 	defer node.Close()
 	has, err := client.Do(ctx, node, call, &message.Document{Signed: d.Signed()})
 	if err != nil {
-		return 0, err
+		return 0, remedy(err, n.Name)
 	}
 	return has.Serial, nil
 }

@@ -56,7 +56,7 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command) error {
 	}
 	if cmd.Bool("erase") && !removed {
 		if err := c.erase(ctx, n.Address.Value, n.ID); err != nil {
-			return fmt.Errorf("node %s has not said that it is erased, and nothing is removed (without --erase it can be removed all the same): %w", n.Name, err)
+			return fmt.Errorf("node %s has not said that it is erased, and nothing is removed (without --erase it can be removed all the same): %w", n.Name, remedy(err, n.Name))
 		}
 	}
 	list, err := c.number(ctx, revocations(), 0, func(r *registry.Registry) error { r.Remove(n.ID); return nil })

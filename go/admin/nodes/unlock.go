@@ -70,7 +70,7 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 	if errors.Is(err, errNotLocked) {
 		// A node that is open shows its certificate, whose key isn't the code's. The
 		// answer to an earlier try may have been lost.
-		if _, openErr := c.meshKey(ctx, at, n.ID); openErr == nil {
+		if _, openErr := c.meshKey(ctx, at, n.ID); openErr == nil || errors.Is(openErr, client.ErrNodeExpired) {
 			err = nil
 		}
 	}
@@ -81,7 +81,7 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 	if err := c.say("node %s unlocked\n", n.Name); err != nil || n.Confirmed.Value {
 		return err
 	}
-	return c.complete(ctx, n.ID, at)
+	return remedy(c.complete(ctx, n.ID, at), n.Name)
 }
 
 // complete does what is left to do of the enrollment of a node that had its identity

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -44,6 +45,8 @@ type Client struct {
 	unused chan *conn
 	// patience is how long a connection may take.
 	patience time.Duration
+	// met is who the node was at the connection that was made last; nil if none was.
+	met atomic.Pointer[pki.Identity]
 }
 
 // Peer is a node that is known by its certificate.
@@ -54,7 +57,8 @@ type Peer struct {
 	Authority *pki.Authority
 	// ID is the node's.
 	ID pki.NodeID
-	// Expired lets the node's certificate have expired, for its renewal.
+	// Expired lets the node's certificate have expired, for its renewal: it tells of the
+	// node's key all the same. [Client.Met] tells whether it has.
 	Expired bool
 }
 
@@ -64,6 +68,7 @@ const dialTimeout = 10 * time.Second
 // New returns a client for a member of a cluster. certificate is the caller's own, and
 // now the clock. Close it after use.
 func New(peer Peer, certificate *tls.Certificate, now func() time.Time) *Client {
+	c := &Client{address: peer.Address, patience: dialTimeout}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{*certificate},
@@ -71,34 +76,51 @@ func New(peer Peer, certificate *tls.Certificate, now func() time.Time) *Client 
 		NextProtos:   []string{"http/1.1"},
 		// The certificates aren't those of the web; VerifyConnection does it.
 		InsecureSkipVerify: true,
-		VerifyConnection:   func(state tls.ConnectionState) error { return peer.verify(&state, now()) },
+		VerifyConnection: func(state tls.ConnectionState) error {
+			found, err := peer.verify(&state, now())
+			if err == nil {
+				c.met.Store(&found)
+			}
+			return err
+		},
 	}
-	c := &Client{address: peer.Address, patience: dialTimeout}
 	c.http = &http.Client{CheckRedirect: noRedirect, Transport: transport(func(ctx context.Context) (*conn, error) {
 		return dial(ctx, peer.Address, config, c.patience)
 	})}
 	return c
 }
 
-// verify checks that a connection's other end is the node.
-func (p Peer) verify(state *tls.ConnectionState, now time.Time) error {
+// Met returns what the node's certificate said at the connection that was made last.
+// met is false if there was none.
+func (c *Client) Met() (found pki.Identity, met bool) {
+	if at := c.met.Load(); at != nil {
+		return *at, true
+	}
+	return pki.Identity{}, false
+}
+
+// verify checks that a connection's other end is the node, and returns what its
+// certificate says.
+func (p Peer) verify(state *tls.ConnectionState, now time.Time) (pki.Identity, error) {
 	if len(state.PeerCertificates) != 1 {
-		return ErrNotMember
+		return pki.Identity{}, ErrNotMember
 	}
 	found, err := p.Authority.Verify(state.PeerCertificates[0], now)
-	if errors.Is(err, pki.ErrExpired) {
-		if !p.Expired {
-			return ErrNodeExpired
-		}
+	expired := errors.Is(err, pki.ErrExpired)
+	if expired {
+		// Whose it is comes first: another node at the address is no reason to renew this
+		// one's certificate.
 		found, err = p.Authority.IdentifyNode(state.PeerCertificates[0])
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrNotMember, err)
+		return pki.Identity{}, fmt.Errorf("%w: %w", ErrNotMember, err)
 	case found.Role != pki.RoleNode || found.Node != p.ID:
-		return fmt.Errorf("%w: it is %s and not node %s", ErrNode, found, p.ID)
+		return pki.Identity{}, fmt.Errorf("%w: it is %s and not node %s", ErrNode, found, p.ID)
+	case expired && !p.Expired:
+		return pki.Identity{}, ErrNodeExpired
 	}
-	return nil
+	return found, nil
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

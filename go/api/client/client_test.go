@@ -44,6 +44,8 @@ func TestWho(t *testing.T) {
 		"expired and to be":        {old, me, Peer{ID: old.id, Expired: true}, nil, nil},
 		"not expired, could be":    {self, me, Peer{ID: self.id, Expired: true}, nil, nil},
 		"expired, another node":    {old, me, Peer{ID: self.id, Expired: true}, nil, ErrNode},
+		"another expired node":     {old, me, Peer{ID: self.id}, nil, ErrNode},
+		"an expired admin's node":  {admin(t, ca, now().Add(-pki.AdminLifetime-time.Hour)), me, Peer{ID: self.id, Expired: true}, nil, ErrNotMember},
 		"expired, another cluster": {node(t, other, now().Add(-pki.NodeLifetime-time.Hour)), me, Peer{ID: old.id, Expired: true}, nil, ErrNotMember},
 		"not yet valid":            {early, me, Peer{ID: early.id, Expired: true}, nil, ErrNotMember},
 		"a revoked admin":          {self, me, Peer{ID: self.id}, &revoked, ErrRefused},
@@ -60,9 +62,17 @@ func TestWho(t *testing.T) {
 			// What a node that refuses says must always be heard.
 			for range 4 {
 				c := New(test.peer, test.as.Certificate, now)
+				if _, met := c.Met(); met {
+					t.Error("the node was met before it was asked anything")
+				}
 				_, err := Do(t.Context(), c, route.GetInfo(), nil)
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {
 					t.Errorf("a question: %v", err)
+				}
+				// A node that refuses its caller has shown who it is.
+				found, met := c.Met()
+				if want := err == nil || errors.Is(err, ErrRefused); met != want || met && (found.Node != test.peer.ID || found.Role != pki.RoleNode) {
+					t.Errorf("met: %v, %+v", met, found)
 				}
 				_, err = Do(t.Context(), c, route.PutMembership(), &message.Document{Signed: make([]byte, 1<<20)})
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {

@@ -69,7 +69,7 @@ func PutRevocations() Call[message.Document, message.Serial] {
 // PutCertificate hands a node a new certificate.
 func PutCertificate() Call[message.Certificate, message.None] {
 	return Call[message.Certificate, message.None]{change("certificate", http.MethodPut, "/v1/certificate",
-		"Hands the node a new certificate for its key.", small)}
+		"Hands the node a new certificate for its key. It shows that from then on, and refuses one that is older than its own.", small)}
 }
 
 // Power reboots a node, or powers it off.

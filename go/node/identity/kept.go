@@ -56,9 +56,11 @@ func (k *Kept) write(name string, content []byte) error {
 
 // ReplaceCertificate replaces the node's certificate by a renewed one, and reports
 // whether it is another. It must be one of the authority's for the node's key that is
-// valid at a time, now. One that was issued earlier than the certificate that there is
-// is refused with an error that wraps document.ErrOlder, if the latter is valid too:
-// if not, it may have been issued by a clock that was ahead.
+// valid at a time, now, and the node must not be revoked. One that was issued earlier
+// than the certificate that there is is refused with an error that wraps
+// document.ErrOlder, if the latter is valid too: if not, it may have been issued by a
+// clock that was ahead. So who has an old certificate of the node's, and may ask it,
+// can't have it go back to that.
 func (k *Kept) ReplaceCertificate(certificate *x509.Certificate, now time.Time) (changed bool, err error) {
 	k.replacing.Lock()
 	defer k.replacing.Unlock()
@@ -70,7 +72,7 @@ func (k *Kept) ReplaceCertificate(certificate *x509.Certificate, now time.Time) 
 	if bytes.Equal(certificate.Raw, current.Certificate.Raw) {
 		return false, nil
 	}
-	if _, err := next.Authority.Verify(certificate, now); err != nil {
+	if _, err := next.Verify(certificate, now); err != nil {
 		return false, fmt.Errorf("the new certificate: %w", err)
 	}
 	if next.Self.Issued.Before(current.Self.Issued) {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -148,8 +149,24 @@ func TestReplaceCertificate(t *testing.T) {
 	if _, err := kept.ReplaceCertificate(certificate(t, ca, newKeyOf(t, 9), at(400)), at(400)); err == nil || changed() {
 		t.Errorf("another node's: %v", err)
 	}
+	admin, err := ca.IssueAdmin(p.Key.public, at(320), bytes.NewReader(make([]byte, 16)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for title, other := range map[string]*x509.Certificate{"an admin's": admin, "the authority's": ca.Authority().Certificate()} {
+		if _, err := kept.ReplaceCertificate(other, at(321)); !errors.Is(err, pki.ErrCertificate) || changed() {
+			t.Errorf("%s, for the node's key: %v", title, err)
+		}
+	}
 	if i := load(t, folder); i.Self.Issued != at(320) || i.TLS().Leaf != i.Certificate {
 		t.Errorf("%+v", i.Self)
+	}
+	// A node that was removed stays what it is.
+	if _, err := kept.ReplaceRevocations(revoked(t, ca, 7, revocation.List{}.WithNode(p.Key.ID()))); err != nil || !changed() {
+		t.Fatal(err)
+	}
+	if got, err := kept.ReplaceCertificate(of(330), at(330)); got || !errors.Is(err, revocation.ErrRevoked) || changed() {
+		t.Errorf("of a node that was removed: %v, %v", got, err)
 	}
 }
 

@@ -255,50 +255,6 @@ func TestLists(t *testing.T) {
 	}
 }
 
-func TestCertificates(t *testing.T) {
-	k := newCluster(t, keystest.First(t))
-	n := lifecycletest.Start(t, newVolume(t), func(c *lifecycle.Config) {
-		c.Now = func() time.Time { return k.issued.Add(340 * 24 * time.Hour) }
-	})
-	offer, err := ask(t, n, route.GetOffer(), new(message.None))
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := k.enroll(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Log.Await("the node's certificate expires soon; an admin renews it with 'pcctl --repo ... node renew'")
-	// By the node's clock the admin's certificate of before has expired.
-	if _, err := client.Do(t.Context(), k.member(n, id), route.GetInfo(), nil); !errors.Is(err, client.ErrRefused) {
-		t.Error(err)
-	}
-	later := newCluster(t, keystest.First(t))
-	later.issued = k.issued.Add(339 * 24 * time.Hour)
-	later.admin = laterAdmin(t, later)
-	admin := later.member(n, id)
-	do(t, admin, route.PutCertificate(), &message.Certificate{Certificate: later.node(offer.Key, later.issued).Raw})
-	if info := do(t, admin, route.GetInfo(), nil); !info.CertificateExpires.After(later.issued.Add(300 * 24 * time.Hour)) {
-		t.Errorf("%+v", info)
-	}
-	wantCode(t, message.CodeOlder, admin, route.PutCertificate(), &message.Certificate{Certificate: later.node(offer.Key, later.issued.Add(-time.Hour)).Raw})
-	wantCode(t, "", admin, route.PutCertificate(), &message.Certificate{Certificate: []byte("none")})
-}
-
-// TestClockBehind: the node's clock is years before the issue of its certificate, and
-// an admin's certificate is as good as that.
-func TestClockBehind(t *testing.T) {
-	k := newCluster(t, keystest.First(t))
-	n := lifecycletest.Start(t, newVolume(t), func(c *lifecycle.Config) {
-		c.Now = func() time.Time { return time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC) }
-	})
-	id, err := k.enroll(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	do(t, k.member(n, id), route.GetInfo(), nil)
-}
-
 // TestEndWhileTheVolumeIsMade: the run ends only when nobody is at the place any more.
 func TestEndWhileTheVolumeIsMade(t *testing.T) {
 	k := newCluster(t, keystest.First(t))

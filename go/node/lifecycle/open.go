@@ -11,6 +11,7 @@ import (
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/api/server"
+	"powercloud.unidatum.com/go/node/identity"
 	"powercloud.unidatum.com/go/node/supervisor"
 	"powercloud.unidatum.com/go/pki"
 	"powercloud.unidatum.com/go/pki/document"
@@ -90,21 +91,38 @@ const (
 	warnEach   = 24 * time.Hour
 )
 
-// warn logs once a day that the node's certificate has little time left.
+// warn logs once a day that the node's certificate has little time left, or none.
 func (o *opened) warn(ctx context.Context) error {
+	day := time.NewTicker(warnEach)
+	defer day.Stop()
+	// Lists come and go, and are no reason to say it again.
+	var warned *x509.Certificate
 	for {
 		i, changed := o.Identity.Current()
-		if left := i.Self.Expires.Sub(o.time()); left < warnWithin {
-			o.Log.Warn("the node's certificate expires soon; an admin renews it with 'pcctl --repo ... node renew'",
-				"expires", i.Self.Expires.UTC().Format(time.RFC3339))
+		if i.Certificate != warned {
+			warned = i.Certificate
+			o.warnOf(i)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
-		case <-time.After(warnEach):
+		case <-day.C:
+			warned = nil
 		}
 	}
+}
+
+func (o *opened) warnOf(i *identity.Identity) {
+	left := i.Self.Expires.Sub(o.time())
+	what := "the node's certificate expires soon"
+	switch {
+	case left < 0:
+		what = "the node's certificate has expired, and neither pcctl nor other nodes accept it"
+	case left > warnWithin:
+		return
+	}
+	o.Log.Warn(what+"; an admin renews it with 'pcctl --repo ... node renew'", "expires", i.Self.Expires.UTC().Format(time.RFC3339))
 }
 
 // handle adds what this package answers.
@@ -123,17 +141,7 @@ func (o *opened) handle(h *server.Handlers) {
 		i, _ := o.Identity.Current()
 		return serial(i.Revocations, err)
 	})
-	server.Handle(h, route.PutCertificate(), func(_ context.Context, _ server.Caller, c *message.Certificate) (*message.None, error) {
-		certificate, err := x509.ParseCertificate(c.Certificate)
-		if err != nil {
-			return nil, message.Errorf("", "the certificate can't be read: %v", err)
-		}
-		_, err = o.Identity.ReplaceCertificate(certificate, o.time())
-		if errors.Is(err, document.ErrOlder) {
-			err = message.Errorf(message.CodeOlder, "%v", err)
-		}
-		return new(message.None), err
-	})
+	server.Handle(h, route.PutCertificate(), o.renew)
 	server.Handle(h, route.Power(), func(_ context.Context, caller server.Caller, p *message.Power) (*message.None, error) {
 		if p.Action != message.Reboot && p.Action != message.PowerOff {
 			return nil, message.Errorf("", "a node can reboot or power off, and not %q", p.Action)
@@ -148,6 +156,26 @@ func (o *opened) handle(h *server.Handlers) {
 		}
 		return new(message.None), o.Power(message.PowerOff)
 	})
+}
+
+// renew takes a new certificate. From its answer on the node shows that, and after a
+// restart too.
+func (o *opened) renew(_ context.Context, caller server.Caller, c *message.Certificate) (*message.None, error) {
+	certificate, err := x509.ParseCertificate(c.Certificate)
+	if err != nil {
+		return nil, message.Errorf("", "the certificate can't be read: %v", err)
+	}
+	renewed, err := o.Identity.ReplaceCertificate(certificate, o.time())
+	if errors.Is(err, document.ErrOlder) {
+		return nil, message.Errorf(message.CodeOlder, "%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if renewed {
+		o.Log.Info("an admin has renewed the node's certificate", "expires", certificate.NotAfter.UTC().Format(time.RFC3339), "from", caller.Address)
+	}
+	return new(message.None), nil
 }
 
 // serial returns the serial of a document that was to be replaced.
