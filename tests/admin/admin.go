@@ -11,6 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"powercloud.unidatum.com/go/admin/configuration"
+	"powercloud.unidatum.com/go/blob"
+	"powercloud.unidatum.com/go/blob/open"
+	"powercloud.unidatum.com/go/blob/quorum"
+	"powercloud.unidatum.com/go/pki"
+	"powercloud.unidatum.com/go/store/repository"
 	"powercloud.unidatum.com/tests/built"
 )
 
@@ -46,6 +52,47 @@ func New(ctx context.Context, t testing.TB) *Admin {
 
 // Path returns the path of a file of the admin's.
 func (a *Admin) Path(name string) string { return filepath.Join(a.folder, name) }
+
+// Directory returns pcctl's configuration directory.
+func (a *Admin) Directory() configuration.Directory {
+	return configuration.Directory(filepath.Join(a.folder, "config"))
+}
+
+// CA returns the cluster's authority with its key, until the test ends.
+func (a *Admin) CA(ctx context.Context) *pki.CA {
+	a.t.Helper()
+	ca, err := a.openCA(ctx)
+	if err != nil {
+		a.t.Fatalf("open the cluster: %v", err)
+	}
+	a.t.Cleanup(ca.Wipe)
+	return ca
+}
+
+func (a *Admin) openCA(ctx context.Context) (*pki.CA, error) {
+	specs, err := blob.ParseList(a.repository)
+	if err != nil {
+		return nil, err
+	}
+	locations, err := open.Options{}.All(specs)
+	if err != nil {
+		return nil, err
+	}
+	set, err := quorum.New(locations, 0)
+	if err != nil {
+		return nil, err
+	}
+	headers, err := repository.Read(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	unlocked, err := headers.Unlock(repository.Secret{Passphrase: []byte(passphrase)})
+	if err != nil {
+		return nil, err
+	}
+	defer unlocked.Root.Wipe()
+	return pki.NewCA(unlocked.Root, unlocked.Cluster)
+}
 
 // Unlocked runs pcctl with the cluster's locations and passphrase, and returns what it
 // prints.
@@ -93,7 +140,7 @@ func (a *Admin) run(ctx context.Context, arguments []string, unlocked bool) resu
 	var output, errors bytes.Buffer
 	command := exec.CommandContext(ctx, a.pcctl, arguments...)
 	command.Dir, command.Stdout, command.Stderr = a.folder, &output, &errors
-	command.Env = append(os.Environ(), "POWERCLOUD_CONFIG="+filepath.Join(a.folder, "config"), "TZ=UTC")
+	command.Env = append(os.Environ(), "POWERCLOUD_CONFIG="+string(a.Directory()), "TZ=UTC")
 	if unlocked {
 		command.Env = append(command.Env, "POWERCLOUD_PASSPHRASE="+passphrase)
 	}

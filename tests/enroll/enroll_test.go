@@ -2,13 +2,11 @@ package enroll
 
 import (
 	"context"
-	"math/rand/v2"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"powercloud.unidatum.com/tests/admin"
 	"powercloud.unidatum.com/tests/machine"
@@ -141,6 +139,9 @@ func TestConsole(t *testing.T) {
 	if second["id"] != first["id"] || second["certificate"] != first["certificate"] {
 		t.Errorf("the node was %v and is %v", first, second)
 	}
+	if output := a.Unlocked(ctx, "get", "notes.txt"); output != "hello\n" {
+		t.Errorf("what was stored before the restart is %q", output)
+	}
 	if output := a.Run(ctx, "node", "logs", "--boot", "previous", name); !strings.Contains(output, "an admin ends the machine's run") {
 		t.Errorf("the log of the boot before has no reboot:\n%s", output)
 	}
@@ -204,48 +205,4 @@ func TestSeveralDisks(t *testing.T) {
 	config.Disks[1].Boot = 2
 	m := machine.Start(ctx, t, config)
 	m.Expect(ctx, `This node can't go on: several PowerCloud state partitions`)
-}
-
-// cuts is how often the power is cut in TestCut.
-const cuts = 4
-
-// TestCut pulls the plug at a random moment of an enrollment. The node is blank then,
-// and can be enrolled again under its name, or it is locked, and can be unlocked.
-func TestCut(t *testing.T) {
-	for i := range cuts {
-		t.Run(strconv.Itoa(i), func(t *testing.T) {
-			ctx := machine.Patient(t)
-			a := admin.New(ctx, t)
-			m := machine.Start(ctx, t, blank(t))
-			node.ExpectBanner(ctx, m)
-			address, shown := m.Address(ctx, port), code(ctx, m, "enrollment")
-			began := time.Now()
-			ended := a.Begin(ctx, "node", "enroll", address, shown, name)
-			// From the passphrase to the answer it takes a few seconds.
-			moment := time.Duration(rand.Int64N(int64(4 * time.Second)))
-			select {
-			case <-ended:
-			case <-time.After(moment):
-			}
-			m.PowerOff()
-			t.Logf("the power was cut after %v", time.Since(began))
-			<-ended
-
-			m.PowerOn(ctx)
-			if found := m.Expect(ctx, connected+`PowerCloud node (home-1 )?\(?[0-9a-f]{16}\)? is (waiting to be enrolled|locked)`); found[2] == "locked" {
-				address = m.Address(ctx, port)
-				if output := a.Unlocked(ctx, "node", "unlock", name, code(ctx, m, "unlock"), address); !strings.HasPrefix(output, "node home-1 unlocked\n") {
-					t.Errorf("node unlock printed %q", output)
-				}
-				a.Unlocked(ctx, "node", "addr", name, address)
-			} else {
-				// What may have been entered of the first try, as an admin is told to do.
-				<-a.Begin(ctx, "node", "rm", name)
-				a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), code(ctx, m, "enrollment"), name)
-			}
-			if got := info(ctx, a); got["name"] != name {
-				t.Errorf("node info printed %v", got)
-			}
-		})
-	}
 }

@@ -126,6 +126,12 @@ func (l *commandLine) disk(i int, disk Disk) {
 	node, name := fmt.Sprintf("node%d", i), fmt.Sprintf("disk%d", i)
 	l.add("-blockdev", fmt.Sprintf("driver=qcow2,node-name=%s,read-only=%s,discard=unmap,file.driver=file,file.filename=%s",
 		node, onOff(disk.ReadOnly), escape(overlayFile(l.folder, i))))
+	if disk.BytesPerSecond > 0 {
+		limit, limited := fmt.Sprintf("limit%d", i), fmt.Sprintf("limited%d", i)
+		l.add("-object", fmt.Sprintf("throttle-group,id=%s,x-bps-total=%d", limit, disk.BytesPerSecond),
+			"-blockdev", fmt.Sprintf("driver=throttle,node-name=%s,throttle-group=%s,file=%s", limited, limit, node))
+		node = limited
+	}
 	properties := []string{"drive=" + node, "id=" + name, "serial=" + disk.Serial,
 		fmt.Sprintf("logical_block_size=%d", disk.SectorSize), fmt.Sprintf("physical_block_size=%d", disk.SectorSize)}
 	if disk.Boot > 0 {

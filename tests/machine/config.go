@@ -136,6 +136,9 @@ type Disk struct {
 	Boot int
 	// ReadOnly has the disk refuse writes.
 	ReadOnly bool
+	// BytesPerSecond is how much the disk reads and writes at most, together; as much as
+	// the host can where it is 0.
+	BytesPerSecond int64
 }
 
 // A Card is a network card.

@@ -97,6 +97,9 @@ func (d *Disk) Unlock(key *header.Key) (string, header.Owner, error) {
 	if err != nil {
 		return "", header.Owner{}, err
 	}
+	if v.Unrepaired != nil {
+		d.Log.Warn("a copy of the state volume's header is damaged and can't be repaired; replace the disk", "err", v.Unrepaired)
+	}
 	if err := d.mount(v); err != nil {
 		return "", header.Owner{}, errors.Join(err, v.Close())
 	}

@@ -57,6 +57,11 @@ func (o Options) format(ctx context.Context) (_ *Volume, err error) {
 	if err := o.clearSuperblock(); err != nil {
 		return nil, err
 	}
+	if o.step != nil {
+		if err := o.step("superblock"); err != nil {
+			return nil, err
+		}
+	}
 	v, err := assemble(o.Partition, o.Owner.Volume, key)
 	if err != nil {
 		return nil, err
@@ -84,10 +89,24 @@ func (o Options) format(ctx context.Context) (_ *Volume, err error) {
 			return nil, err
 		}
 	}
-	if err := writeHeader(o.Partition, h); err != nil {
+	err = withDisk(o.Partition, func(disk *os.File) error { return h.Write(steppedDisk{disk, v}) })
+	if err != nil {
 		return nil, err
 	}
 	return v, v.done("header")
+}
+
+// steppedDisk is a disk on which each copy of the header that lasts is a step.
+type steppedDisk struct {
+	*os.File
+	volume *Volume
+}
+
+func (d steppedDisk) Sync() error {
+	if err := d.File.Sync(); err != nil {
+		return err
+	}
+	return d.volume.done("header copy")
 }
 
 // clearSuperblock overwrites the superblock of dm-integrity, so that the kernel makes a

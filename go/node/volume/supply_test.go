@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,6 +109,70 @@ func (s *supply) cut() error {
 	return s.replace(dm.Target{Length: s.on.Length, Type: "error"})
 }
 
+// cutAfter cuts the power once so many more writes have begun, while the caller goes on.
+// What it returns waits until it has cut, or until there is nothing more to wait for,
+// and tells which.
+func (s *supply) cutAfter(writes uint64) (settle func() bool) {
+	s.t.Helper()
+	first, err := s.writes()
+	s.must(err)
+	over, ended := make(chan struct{}), make(chan error, 1)
+	wasCut := false
+	go func() {
+		for {
+			now, err := s.writes()
+			if err == nil && now-first >= writes {
+				wasCut = true
+				err = s.cut()
+			}
+			if err != nil || wasCut {
+				ended <- err
+				return
+			}
+			select {
+			case <-over:
+				ended <- nil
+				return
+			default:
+			}
+		}
+	}()
+	return func() bool {
+		close(over)
+		s.must(<-ended)
+		return wasCut
+	}
+}
+
+// writes is how many writes the kernel has sent to the supply so far (Linux,
+// Documentation/block/stat.rst).
+func (s *supply) writes() (uint64, error) {
+	const index = 4
+	content, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(s.path), "stat"))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(content))
+	if len(fields) <= index {
+		return 0, fmt.Errorf("the kernel's statistics are %q", content)
+	}
+	return strconv.ParseUint(fields[index], 10, 64)
+}
+
+// breakAt has nothing between two places be read or written any more, in bytes.
+func (s *supply) breakAt(from, to int64) {
+	s.t.Helper()
+	linear := func(from, to uint64) dm.Target {
+		return dm.Target{Start: from, Length: to - from, Type: "linear", Parameters: fmt.Sprintf("%s %d", s.disk, from)}
+	}
+	first, last := uint64(from)/dm.SectorSize, uint64(to)/dm.SectorSize
+	table := []dm.Target{{Start: first, Length: last - first, Type: "error"}, linear(last, s.on.Length)}
+	if first > 0 {
+		table = append([]dm.Target{linear(0, first)}, table...)
+	}
+	s.must(s.replace(table...))
+}
+
 // restore switches the power on again. What the kernel held in memory is gone, as it
 // is after a boot.
 func (s *supply) restore() {
@@ -118,8 +184,8 @@ func (s *supply) restore() {
 	s.must(s.replace(s.on))
 }
 
-func (s *supply) replace(table dm.Target) error {
-	err := s.mapper.Load(s.name, table)
+func (s *supply) replace(table ...dm.Target) error {
+	err := s.mapper.Load(s.name, table...)
 	if err == nil {
 		err = s.mapper.Interrupt(s.name)
 	}
@@ -172,21 +238,37 @@ func (s *supply) end(v *Volume, folder string) {
 // content is what the tests store.
 var content = bytes.Repeat([]byte("what is stored on the volume, "), 40_000)
 
+// store stores the content, and returns when it lasts.
+func store(folder string, content []byte) error {
+	file, err := os.Create(filepath.Join(folder, "file"))
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	opened, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(opened.Sync(), opened.Close())
+}
+
 func (s *supply) store(folder string) {
 	s.t.Helper()
-	file, err := os.Create(filepath.Join(folder, "file"))
-	s.must(err)
-	_, err = file.Write(content)
-	s.must(errors.Join(err, file.Sync(), file.Close()))
-	opened, err := os.Open(folder)
-	s.must(err)
-	s.must(errors.Join(opened.Sync(), opened.Close()))
+	s.must(store(folder, content))
 }
 
 func (s *supply) check(folder string) {
 	s.t.Helper()
-	if got, err := os.ReadFile(filepath.Join(folder, "file")); err != nil || !bytes.Equal(got, content) {
-		s.t.Errorf("the file has %d bytes, %v", len(got), err)
+	s.checkContent(folder, content)
+}
+
+func (s *supply) checkContent(folder string, want []byte) {
+	s.t.Helper()
+	if got, err := os.ReadFile(filepath.Join(folder, "file")); err != nil || !bytes.Equal(got, want) {
+		s.t.Errorf("the file has %d bytes and not the %d that were stored, %v", len(got), len(want), err)
 	}
 }
 

@@ -76,6 +76,11 @@ func look(disk *os.File) (header.Copies, error) {
 
 // Volume is an open state volume.
 type Volume struct {
+	// Unrepaired is why a copy of the header that isn't as it should be could not be
+	// written again when the volume was unlocked by the other; nil if both are as they
+	// should be.
+	Unrepaired error
+
 	stack stack
 	// device is what the file system is on, and size its size in bytes.
 	device string
@@ -88,6 +93,9 @@ type Volume struct {
 // included.
 func (v *Volume) Size() int64 { return v.size }
 
+// Device returns the path of the device that the file system is on.
+func (v *Volume) Device() string { return v.device }
+
 // Unlock opens the volume on a partition with the admin's key.
 func Unlock(partition string, admin *header.Key) (*Volume, header.Owner, error) {
 	return UnlockWith(partition, func(h *header.Header) (*header.Key, error) { return h.Unlock(admin) })
@@ -95,7 +103,8 @@ func Unlock(partition string, admin *header.Key) (*Volume, header.Owner, error) 
 
 // UnlockWith opens the volume on a partition. open is given each copy of the header
 // that isn't damaged and returns the volume key by one of its slots; the key is wiped
-// afterwards. A copy of the header that isn't as it should be is repaired.
+// afterwards. A copy of the header that isn't as it should be is repaired, and where the
+// disk doesn't take it, the volume says so: the other copy is there for that.
 //
 // The owner is authentic.
 func UnlockWith(partition string, open func(*header.Header) (*header.Key, error)) (*Volume, header.Owner, error) {
@@ -108,13 +117,12 @@ func UnlockWith(partition string, open func(*header.Header) (*header.Key, error)
 		return nil, header.Owner{}, fmt.Errorf("unlock the state disk %s: %w", partition, err)
 	}
 	defer key.Wipe()
-	if err := writeHeader(partition, h); err != nil {
-		return nil, header.Owner{}, err
-	}
+	unrepaired := writeHeader(partition, h)
 	v, err := assemble(partition, h.Owner.Volume, key)
 	if err != nil {
-		return nil, header.Owner{}, fmt.Errorf("open the state disk %s: %w", partition, err)
+		return nil, header.Owner{}, errors.Join(fmt.Errorf("open the state disk %s: %w", partition, err), unrepaired)
 	}
+	v.Unrepaired = unrepaired
 	return v, h.Owner, nil
 }
 

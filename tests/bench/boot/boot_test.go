@@ -28,15 +28,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
-	if got, err := parseLoad("0.52 1.00 12.05 2/345 6789\n"); got != "0.52 1.00 12.05" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-	if got, err := parseLoad("0.52 1.00"); err == nil {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestMoments(t *testing.T) {
 	for name, line := range map[string]string{
 		momentInit:   "pcinit: level=INFO msg=\"pcinit begins\"\n",
@@ -47,18 +38,6 @@ func TestMoments(t *testing.T) {
 				t.Errorf("whether %q is the moment %s is told wrongly", line, m.name)
 			}
 		}
-	}
-}
-
-func TestInTurn(t *testing.T) {
-	systems := []system{{name: "a"}, {name: "b"}}
-	for round, want := range []string{"a", "b", "a"} {
-		if got := inTurn(systems, round); got[0].name != want || len(got) != 2 {
-			t.Errorf("round %d is of %+v", round, got)
-		}
-	}
-	if systems[0].name != "a" {
-		t.Error("the systems themselves were reversed")
 	}
 }
 

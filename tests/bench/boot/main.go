@@ -69,6 +69,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"powercloud.unidatum.com/tests/bench/figures"
 )
 
 func main() {
@@ -111,7 +113,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	log := func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }
 	r := report{opts: opts}
-	if r.loadBefore, err = load(); err != nil {
+	if r.loadBefore, err = figures.Load(); err != nil {
 		return err
 	}
 	systems, err := findSystems()
@@ -131,7 +133,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	if r.loadAfter, err = load(); err != nil {
+	if r.loadAfter, err = figures.Load(); err != nil {
 		return err
 	}
 	if opts.json {
@@ -177,23 +179,4 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return opts, errors.New("building again needs the checkout; name it with --workspace")
 	}
 	return opts, nil
-}
-
-// load returns the host's load averages over 1, 5 and 15 minutes, as Linux writes
-// them.
-func load() (string, error) {
-	content, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "", fmt.Errorf("find out how busy the host is: %w", err)
-	}
-	return parseLoad(string(content))
-}
-
-// parseLoad takes the averages out of what /proc/loadavg has.
-func parseLoad(content string) (string, error) {
-	fields := strings.Fields(content)
-	if len(fields) < 3 {
-		return "", fmt.Errorf("find out how busy the host is: /proc/loadavg has %q", content)
-	}
-	return strings.Join(fields[:3], " "), nil
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"time"
 
+	"powercloud.unidatum.com/tests/bench/figures"
 	"powercloud.unidatum.com/tests/machine"
 )
 
@@ -63,7 +63,7 @@ func measureStarts(ctx context.Context, opts options, systems []system, log func
 	}
 	for round := range opts.rounds {
 		for _, card := range []bool{false, true} {
-			for _, s := range inTurn(systems, round) {
+			for _, s := range figures.InTurn(systems, round) {
 				log("round %d: %s, %s", round+1, s.name, network(card))
 				one, err := measureStart(ctx, opts, s, card)
 				if err != nil {
@@ -76,16 +76,6 @@ func measureStarts(ctx context.Context, opts options, systems []system, log func
 		}
 	}
 	return all, accelerator, nil
-}
-
-// inTurn returns the systems in the order of a round: who is first in one is last in
-// the next.
-func inTurn(systems []system, round int) []system {
-	list := slices.Clone(systems)
-	if round%2 == 1 {
-		slices.Reverse(list)
-	}
-	return list
 }
 
 func network(card bool) string {

@@ -1,11 +1,13 @@
-// Package figures is what benchmark programs report alike: medians, targets, and what
-// their words mean.
+// Package figures is what benchmark programs do and report alike: turns, how busy the
+// host is, medians, targets, and what their words mean.
 package figures
 
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -27,6 +29,34 @@ func Median[T ~int64 | ~uint64](list []T) T {
 		return (list[half-1] + list[half]) / 2
 	}
 	return list[half]
+}
+
+// InTurn returns what is measured in the order of a round: who is first in one is last in
+// the next.
+func InTurn[T any](list []T, round int) []T {
+	list = slices.Clone(list)
+	if round%2 == 1 {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// Load returns the host's load averages over 1, 5 and 15 minutes, as Linux writes them.
+func Load() (string, error) {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "", fmt.Errorf("find out how busy the host is: %w", err)
+	}
+	return parseLoad(string(content))
+}
+
+// parseLoad takes the averages out of what /proc/loadavg has.
+func parseLoad(content string) (string, error) {
+	fields := strings.Fields(content)
+	if len(fields) < 3 {
+		return "", fmt.Errorf("find out how busy the host is: /proc/loadavg has %q", content)
+	}
+	return strings.Join(fields[:3], " "), nil
 }
 
 // WriteTargets writes a table of targets.

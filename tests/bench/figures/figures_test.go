@@ -2,6 +2,7 @@ package figures
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 )
 
@@ -12,6 +13,27 @@ func TestMedian(t *testing.T) {
 	}
 	if got := Median([]uint64{4, 1, 8, 2}); got != 3 {
 		t.Errorf("%d", got)
+	}
+}
+
+func TestInTurn(t *testing.T) {
+	list := []string{"a", "b", "c"}
+	for round, want := range []string{"a b c", "c b a", "a b c"} {
+		if got := strings.Join(InTurn(list, round), " "); got != want {
+			t.Errorf("round %d is of %s", round, got)
+		}
+	}
+	if list[0] != "a" {
+		t.Error("the list itself was reversed")
+	}
+}
+
+func TestLoad(t *testing.T) {
+	if got, err := parseLoad("0.52 1.00 12.05 2/345 6789\n"); got != "0.52 1.00 12.05" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := parseLoad("0.52 1.00"); err == nil {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -4,7 +4,8 @@
 // The host's side, in the folder runner, packs the test and the files that it
 // needs into an initramfs, boots the kernel, and prints and ends as the test
 // does. The machine's side, in the folder init, starts the test and sends what
-// comes of it through the second serial port, as package frame has it.
+// comes of it through the second serial port, as package frame has it. Package
+// host does the former for programs that are no tests as well.
 package kernel
 
 // TaskFile is where the machine's side finds its [Task], as JSON.

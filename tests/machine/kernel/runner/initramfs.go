@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,33 +12,17 @@ import (
 	"powercloud.unidatum.com/tests/machine/kernel"
 )
 
-// writeInitramfs writes an initramfs with the machine's side, its task, the
-// test and the test's runfiles.
-func writeInitramfs(file string, arguments []string) error {
-	task, err := json.Marshal(newTask(arguments))
-	if err != nil {
-		return err
-	}
-	init, err := runfile("KERNEL_TEST_INIT")
-	if err != nil {
-		return err
-	}
+// addFiles adds the test and its runfiles to the machine's files.
+func addFiles(archive *initramfs.Archive) error {
 	program, err := runfile("KERNEL_TEST_PROGRAM")
 	if err != nil {
 		return err
 	}
-	archive, err := initramfs.Create(file)
-	if err != nil {
-		return err
-	}
-	archive.Content(kernel.TaskFile, 0o600, task)
 	// It is there even where there is no file in it.
 	archive.Folder(inMachine(os.Getenv("KERNEL_TEST_FOLDER")))
 	return errors.Join(
-		archive.File("init", init),
 		archive.File(inMachine(os.Getenv("KERNEL_TEST_PROGRAM")), program),
 		addRunfiles(archive),
-		archive.Close(),
 	)
 }
 
@@ -51,7 +34,6 @@ func inMachine(name string) string {
 // newTask is what the machine is told to do.
 func newTask(arguments []string) kernel.Task {
 	task := kernel.Task{
-		Port:      port,
 		Program:   inMachine(os.Getenv("KERNEL_TEST_PROGRAM")),
 		Arguments: arguments,
 		Folder:    inMachine("."),

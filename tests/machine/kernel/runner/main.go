@@ -18,21 +18,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"powercloud.unidatum.com/tests/machine"
-	"powercloud.unidatum.com/tests/machine/kernel/frame"
+	"powercloud.unidatum.com/tests/machine/kernel/host"
 	"powercloud.unidatum.com/tools/lint"
 )
 
@@ -61,42 +57,31 @@ func main() {
 }
 
 // run runs the test and returns its status.
-func run(ctx context.Context, arguments []string) (status int, err error) {
-	folder, err := os.MkdirTemp("", "kernel-test-")
-	if err != nil {
-		return failed, fmt.Errorf("make a folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	initramfs := filepath.Join(folder, "initramfs")
-	if err := writeInitramfs(initramfs, arguments); err != nil {
-		return failed, fmt.Errorf("pack the test: %w", err)
-	}
-	config, err := configuration(initramfs)
-	if err != nil {
+func run(ctx context.Context, arguments []string) (int, error) {
+	job := host.Job{Task: newTask(arguments), Files: addFiles, Output: os.Stdout, Report: writeReport}
+	var err error
+	if job.Init, err = runfile("KERNEL_TEST_INIT"); err != nil {
 		return failed, err
 	}
-	received := &receiver{output: os.Stdout, status: -1, done: make(chan struct{})}
-	reader, writer := io.Pipe()
-	go received.follow(reader)
-	console, err := machine.RunOnce(ctx, config, writer)
-	_ = writer.Close() // It always works.
-	<-received.done
-	err = errors.Join(received.err, err)
-	if received.status < 0 {
-		err = errors.Join(errors.New("the machine went off before the test ended"), err)
+	if job.Kernel, err = runfile("KERNEL_TEST_KERNEL"); err != nil {
+		return failed, err
 	}
-	if err != nil && console != nil {
-		return failed, fmt.Errorf("%w; the last lines of the machine's console:\n%s", err, console.Last(80))
+	if job.Machine, err = configuration(); err != nil {
+		return failed, err
 	}
-	return received.status, err
+	return host.Run(ctx, job)
+}
+
+// writeReport writes the test's report where Bazel wants it.
+func writeReport(content []byte) error {
+	if file := os.Getenv("XML_OUTPUT_FILE"); file != "" {
+		return os.WriteFile(file, content, 0o644)
+	}
+	return nil
 }
 
 // configuration is what the machine is made of.
-func configuration(initramfs string) (machine.Config, error) {
-	kernel, err := runfile("KERNEL_TEST_KERNEL")
-	if err != nil {
-		return machine.Config{}, err
-	}
+func configuration() (machine.Config, error) {
 	memory, err := strconv.Atoi(os.Getenv("KERNEL_TEST_MEMORY"))
 	if err != nil {
 		return machine.Config{}, fmt.Errorf("read KERNEL_TEST_MEMORY: %w", err)
@@ -105,25 +90,12 @@ func configuration(initramfs string) (machine.Config, error) {
 	if err != nil {
 		return machine.Config{}, fmt.Errorf("read KERNEL_TEST_DISKS: %w", err)
 	}
-	config := machine.Config{
+	return machine.Config{
 		Name:         "kernel",
 		Architecture: machine.Architecture(os.Getenv("KERNEL_TEST_ARCHITECTURE")),
 		MemoryMiB:    memory,
 		Disks:        disks,
-		// A kernel that panics starts the machine again at once, which ends
-		// it here.
-		StopAtReset: true,
-		Kernel:      &machine.Kernel{Path: kernel, Initramfs: initramfs, CommandLine: "panic=-1"},
-		Port:        true,
-		Random:      true,
-	}
-	if config.Architecture == machine.AMD64 {
-		// An EFI file for arm64 starts by UEFI only; a bzImage also without,
-		// and faster.
-		config.Firmware = machine.Direct
-		config.Kernel.CommandLine += " console=ttyS0"
-	}
-	return config, nil
+	}, nil
 }
 
 // parseDisks reads what the rule says of blank disks.
@@ -150,9 +122,6 @@ func parseDisks(list string) ([]machine.Disk, error) {
 	return disks, nil
 }
 
-// port is the path that the second serial port has in the machine.
-const port = "/dev/ttyS1"
-
 // runfile returns the path of the file that a variable names.
 func runfile(variable string) (string, error) {
 	name := os.Getenv(variable)
@@ -164,47 +133,4 @@ func runfile(variable string) (string, error) {
 		return "", fmt.Errorf("find the file that %s names: %w", variable, err)
 	}
 	return path, nil
-}
-
-// receiver takes what the machine sends.
-type receiver struct {
-	output io.Writer
-	done   chan struct{}
-	// status is the test's, or -1 where none came.
-	status int
-	err    error
-}
-
-// follow reads frames until the machine is off.
-func (r *receiver) follow(port io.Reader) {
-	defer close(r.done)
-	for r.err == nil {
-		kind, content, err := frame.Read(port)
-		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return
-		}
-		if err == nil {
-			err = r.take(kind, content)
-		}
-		r.err = err
-	}
-	_, _ = io.Copy(io.Discard, port) // So that the machine isn't held up.
-}
-
-// take takes one frame.
-func (r *receiver) take(kind frame.Kind, content []byte) error {
-	switch kind {
-	case frame.Output:
-		_, err := r.output.Write(content)
-		return err
-	case frame.Report:
-		if file := os.Getenv("XML_OUTPUT_FILE"); file != "" {
-			return os.WriteFile(file, content, 0o644)
-		}
-	case frame.Problem:
-		return fmt.Errorf("in the machine: %s", bytes.ReplaceAll(content, []byte("\n"), []byte("; ")))
-	case frame.Status:
-		r.status = int(content[0])
-	}
-	return nil
 }
