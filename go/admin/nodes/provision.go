@@ -107,7 +107,7 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.issue(o, n, list, b); err != nil {
+	if err := c.issue(ctx, o, n, list, b); err != nil {
 		return c.withdraw(ctx, n, err)
 	}
 	// The bundle is there, and can't be made again: what fails now keeps nothing from its
@@ -180,7 +180,7 @@ func (c *cluster) newNode(name string, key ed25519.PublicKey) (registry.Node, er
 }
 
 // issue writes the bundle's file.
-func (c *cluster) issue(o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) error {
+func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) error {
 	certificate, err := c.ca.IssueNode(n.Key, c.Env.Now().UTC().Truncate(time.Second), pki.NodeLifetime, c.Env.Rand)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (c *cluster) issue(o *order, n *registry.Node, members *document.Document, 
 		return err
 	}
 	defer clear(key[:])
-	revoked, err := c.sign(revocations())
+	revoked, err := c.numbered(ctx, revocations())
 	if err != nil {
 		return err
 	}
