@@ -171,7 +171,7 @@ func (s *Store) enoughListed(failures []error) error {
 		if failed >= s.set.Acknowledged() {
 			return fmt.Errorf("objects may be missing from the list, as %s can't be listed: %w", location, err)
 		}
-		s.options.Warn(fmt.Sprintf("%s can't be listed: %v", location, err))
+		s.warnOnce(fmt.Sprintf("%s can't be listed: %v", location, err))
 	}
 	return nil
 }

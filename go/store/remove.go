@@ -82,6 +82,9 @@ func (s *Store) bury(ctx context.Context, to *quorum.Writer, removals *tombstone
 	if err := s.stay(ctx, to, removals, written); err != nil {
 		return err
 	}
+	if IsSystem(tombstone.Name) {
+		s.noteRemoved(s.manifests.BlobName(tombstone.Name))
+	}
 	return s.recordMarks(ctx, written)
 }
 

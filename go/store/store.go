@@ -22,6 +22,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"powercloud.unidatum.com/go/blob"
 	"powercloud.unidatum.com/go/blob/quorum"
 	"powercloud.unidatum.com/go/keys"
 	"powercloud.unidatum.com/go/store/catalog"
@@ -44,7 +45,7 @@ const MaxName = 2048
 // SystemPrefix begins the names of the system's own objects, such as the registry of
 // nodes. They are stored like any other; whoever stores or removes objects for a
 // user must refuse these names.
-const SystemPrefix = ".powercloud/"
+const SystemPrefix = manifest.SystemPrefix
 
 // IsSystem reports whether an object of the name is the system's own.
 func IsSystem(name string) bool { return strings.HasPrefix(name, SystemPrefix) }
@@ -127,6 +128,13 @@ type Store struct {
 	options Options
 	// doubted is done once somebody was warned that too few locations answer.
 	doubted sync.Once
+
+	mu sync.Mutex
+	// removed are manifests in the system's folders whose objects are known to be
+	// removed, which they stay.
+	removed map[[blob.IDSize]byte]bool
+	// said are the warnings that needn't be repeated.
+	said map[string]bool
 }
 
 // New returns the store of the cluster with the given root key at the
@@ -175,7 +183,20 @@ func New(set *quorum.Set, root *keys.Root, options Options) (*Store, error) {
 		buffers: newBuffers(options.Workers+1, chunk.Size),
 		small:   newBuffers(max(options.Workers, set.Concurrency()), SmallObject+1),
 		options: options,
+		removed: map[[blob.IDSize]byte]bool{},
+		said:    map[string]bool{},
 	}, nil
+}
+
+// warnOnce warns of something that several calls may meet.
+func (s *Store) warnOnce(line string) {
+	s.mu.Lock()
+	said := s.said[line]
+	s.said[line] = true
+	s.mu.Unlock()
+	if !said {
+		s.options.Warn(line)
+	}
 }
 
 // ValidName returns nil when an object may have the name: 1 to MaxName bytes

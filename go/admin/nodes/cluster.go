@@ -27,8 +27,14 @@ type cluster struct {
 	// certificate is an admin's, for this command alone: it doesn't matter whether this
 	// machine's has expired.
 	certificate *tls.Certificate
+	// kept is where the registry is kept.
+	kept registry.Objects
 	// registry is what there was when it was read or changed last.
 	registry *registry.Registry
+	// written is what this pcctl has changed it to last, and each what was found in each
+	// object right after that.
+	written *registry.Registry
+	each    []*registry.Registry
 }
 
 // unlock unlocks the cluster and reads its registry. The caller leaves it.
@@ -37,7 +43,7 @@ func (g *group) unlock(ctx context.Context, cmd *cli.Command) (_ *cluster, err e
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{group: g, objects: opened}
+	c := &cluster{group: g, objects: opened, kept: session.SystemObjects{Store: opened.Store}}
 	defer func() {
 		if err != nil {
 			c.leave(ctx)
@@ -46,7 +52,7 @@ func (g *group) unlock(ctx context.Context, cmd *cli.Command) (_ *cluster, err e
 	if c.ca, err = pki.NewCA(opened.Repository.Root, opened.Repository.Cluster); err != nil {
 		return nil, err
 	}
-	if c.registry, err = registry.Load(ctx, session.SystemObjects{Store: opened.Store}, opened.Repository.Cluster); err != nil {
+	if c.registry, err = registry.Load(ctx, c.kept, opened.Repository.Cluster); err != nil {
 		return nil, err
 	}
 	if c.certificate, err = c.admin(); err != nil {
@@ -97,28 +103,25 @@ func (c *cluster) client(at address.Address, id pki.NodeID) *client.Client {
 	return client.New(client.Peer{Address: at, Authority: c.ca.Authority(), ID: id}, c.certificate, c.Env.Now)
 }
 
-// update changes the registry. What this pcctl wrote before is in it again, if another's
-// write took its place.
+// update changes the registry, and reads it again: another may have changed it at the
+// same moment.
 func (c *cluster) update(ctx context.Context, change func(*registry.Registry) error) error {
-	restore := func(r *registry.Registry) error {
-		merged, err := registry.Merge(r, c.registry)
-		if err != nil {
-			return err
-		}
-		*r = *merged
-		return change(r)
+	written, err := registry.Update(ctx, c.kept, c.registry.Cluster, change)
+	if err != nil {
+		return err
 	}
-	changed, err := registry.Update(ctx, session.SystemObjects{Store: c.objects.Store}, c.registry.Cluster, restore)
-	if err == nil {
-		c.registry = changed
+	found, each, err := registry.LoadEach(ctx, c.kept, c.registry.Cluster)
+	if err != nil {
+		return err
 	}
-	return err
+	c.registry, c.written, c.each = found, written, each
+	return nil
 }
 
-// keep makes sure that what was changed isn't lost to another pcctl, which may have
-// written the registry meanwhile.
+// keep reads the registry again, which another pcctl may have changed meanwhile. What
+// locations have forgotten of it is written again.
 func (c *cluster) keep(ctx context.Context) error {
-	kept, err := registry.Keep(ctx, session.SystemObjects{Store: c.objects.Store}, c.registry)
+	kept, err := registry.Keep(ctx, c.kept, c.registry)
 	if err == nil {
 		c.registry = kept
 	}

@@ -108,7 +108,7 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.issue(o, n, list, b); err != nil {
+	if err := c.issue(ctx, o, n, list, b); err != nil {
 		return c.withdraw(ctx, n, err)
 	}
 	// The bundle is there, and can't be made again: what fails now keeps nothing from its
@@ -181,7 +181,7 @@ func (c *cluster) newNode(name string, key ed25519.PublicKey) (registry.Node, er
 }
 
 // issue writes the bundle's file.
-func (c *cluster) issue(o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) error {
+func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) error {
 	certificate, err := c.issueNode(n.Key, c.Env.Now())
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (c *cluster) issue(o *order, n *registry.Node, members *document.Document, 
 		return err
 	}
 	defer clear(key[:])
-	revoked, err := c.sign(revocations())
+	revoked, err := c.numbered(ctx, revocations())
 	if err != nil {
 		return err
 	}

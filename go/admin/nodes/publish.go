@@ -24,9 +24,12 @@ const (
 	// publishRounds is how often a list is published when others publish at the same
 	// moment, or nodes have newer ones.
 	publishRounds = 3
+	// numberRounds is how often a list is numbered when others number theirs at the same
+	// moment.
+	numberRounds = 32
 	// maxLost is how many serials a node may be ahead of the registry and be believed. A
-	// registry that was lost to another pcctl's is behind by few. Without a bound, a node
-	// that lies could use up all serials that there are.
+	// registry that locations have an earlier state of is behind by few. Without a bound,
+	// a node that lies could use up all serials that there are.
 	maxLost = 1000
 )
 
@@ -68,14 +71,9 @@ func (c *cluster) sign(k kind) (*document.Document, error) {
 
 // number gives a list the next serial after least and after all before, and signs it.
 // change is what is to be done to the registry along with that; it may be called again.
-//
-// Only what this pcctl has written under a serial, and found to be there afterwards, is
-// signed: what another had written meanwhile is merged, and that has no serial yet.
 func (c *cluster) number(ctx context.Context, k kind, least uint64, change func(*registry.Registry) error) (*document.Document, error) {
-	for range publishRounds {
-		var written []byte
-		var serial uint64
-		err := c.update(ctx, func(r *registry.Registry) (err error) {
+	for range numberRounds {
+		err := c.update(ctx, func(r *registry.Registry) error {
 			if change != nil {
 				if err := change(r); err != nil {
 					return err
@@ -83,28 +81,58 @@ func (c *cluster) number(ctx context.Context, k kind, least uint64, change func(
 			}
 			at := k.serial(r)
 			*at = max(*at, least) + 1
-			serial = *at
-			written, err = k.body(r)
-			return err
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		signed, err := c.sign(k)
-		if err != nil {
+		if sole, err := c.sole(k); err != nil {
 			return nil, err
-		}
-		if signed.Serial == serial && bytes.Equal(signed.Body, written) {
-			return signed, nil
+		} else if sole {
+			return c.sign(k)
 		}
 	}
 	return nil, registry.ErrContended
 }
 
-// spread hands a list to every node, and makes sure that the registry isn't lost to
-// another pcctl's. If another has changed it meanwhile, or a node has a newer list than
-// this, the list is numbered and handed out once more: two of one serial, or a registry
-// that is behind the nodes, would keep some from ever having what all are to have.
+// numbered signs a list as it is in the registry, which this pcctl has just changed. If
+// another has changed it at the same moment, the list may need a serial of its own.
+func (c *cluster) numbered(ctx context.Context, k kind) (*document.Document, error) {
+	sole, err := c.sole(k)
+	if err != nil {
+		return nil, err
+	}
+	if sole {
+		return c.sign(k)
+	}
+	return c.number(ctx, k, 0, nil)
+}
+
+// sole reports whether a list, as it is in the registry, is the only one of its serial
+// that anybody signs: this pcctl has written it, and what it found afterwards has no
+// other of that serial. Of two who write at the same moment at least one finds what the
+// other has written, and doesn't sign.
+func (c *cluster) sole(k kind) (bool, error) {
+	serial := *k.serial(c.registry)
+	body, err := k.body(c.registry)
+	if err != nil || *k.serial(c.written) != serial {
+		return false, err
+	}
+	for _, r := range append([]*registry.Registry{c.written}, c.each...) {
+		if *k.serial(r) != serial {
+			continue
+		}
+		if other, err := k.body(r); err != nil || !bytes.Equal(other, body) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// spread hands a list to every node. If another pcctl has changed the registry meanwhile,
+// or a node has a newer list than this, the list is numbered and handed out once more:
+// whoever is last to change it hands out what has all changes, and a registry that is
+// behind the nodes would keep some from ever having what all are to have.
 func (c *cluster) spread(ctx context.Context, k kind, list *document.Document) (*document.Document, []outcome, error) {
 	for round := 1; ; round++ {
 		outcomes := c.push(ctx, list, k.call)
@@ -152,7 +180,7 @@ func (c *cluster) newest(ctx context.Context, k kind, serial uint64, outcomes []
 // membership list. It says what became of the latter.
 func (c *cluster) spreadAll(ctx context.Context, members *document.Document) error {
 	if c.registry.Revocations > 0 {
-		list, err := c.sign(revocations())
+		list, err := c.numbered(ctx, revocations())
 		if err != nil {
 			return err
 		}

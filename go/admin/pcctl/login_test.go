@@ -160,7 +160,7 @@ func TestLoginAfterRevocation(t *testing.T) {
 		t.Error(err)
 	}
 	// A registry that can't be read doesn't lock anybody out.
-	if err := objects.Write(t.Context(), registry.ObjectName, []byte("x")); err != nil {
+	if err := objects.Write(t.Context(), registry.Folder+"x", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	s.want(0, "login")

@@ -362,7 +362,7 @@ func TestProgressIsGoneBeforeResults(t *testing.T) {
 func TestSystemObjects(t *testing.T) {
 	s := newTrial(t)
 	s.want(0, "put", "a", s.file("a", "hello"))
-	const name = ".powercloud/registry"
+	const name = ".powercloud/registry/x"
 	objects := session.SystemObjects{Store: s.bed.Open()}
 	if err := objects.Write(t.Context(), name, []byte("system")); err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestSystemObjects(t *testing.T) {
 	s.want(0, "ls")
 	s.wantStdout("           5  2026-01-02 03:04  a\n")
 	s.want(0, "ls", ".powercloud/")
-	s.wantStdout("           6  2026-01-02 03:04  .powercloud/registry\n")
+	s.wantStdout("           6  2026-01-02 03:04  .powercloud/registry/x\n")
 	s.want(0, "get", name)
 	s.wantStdout("system")
 	out := t.TempDir()

@@ -18,6 +18,11 @@ type SystemObjects struct{ Store *store.Store }
 
 var _ registry.Objects = SystemObjects{}
 
+// List returns the names of the objects in a folder of the system's own.
+func (o SystemObjects) List(ctx context.Context, folder string) ([]string, error) {
+	return o.Store.ListFolder(ctx, folder)
+}
+
 // Read returns an object's content, of at most limit bytes. The error wraps
 // fs.ErrNotExist if there is no such object.
 func (o SystemObjects) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
@@ -39,6 +44,16 @@ func (o SystemObjects) Write(ctx context.Context, name string, content []byte) e
 		Size: int64(len(content)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
 	}, nil)
+	return err
+}
+
+// Remove removes an object, durably at a quorum of locations. That there is none is no
+// error.
+func (o SystemObjects) Remove(ctx context.Context, name string) error {
+	err := o.Store.Remove(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"testing"
 
 	"powercloud.unidatum.com/go/admin/session"
@@ -43,10 +44,36 @@ func TestSystemObjects(t *testing.T) {
 	}
 }
 
+// TestFolder: what is written is listed, until it is removed.
+func TestFolder(t *testing.T) {
+	const folder = ".powercloud/things/"
+	bed := storetest.New(t, 3)
+	bed.Init()
+	objects := session.SystemObjects{Store: bed.Open()}
+	for _, name := range []string{folder + "a", folder + "b", "a"} {
+		if err := objects.Write(t.Context(), name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := objects.Remove(t.Context(), folder+"a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, err := objects.List(t.Context(), folder); err != nil || !slices.Equal(names, []string{folder + "b"}) {
+		t.Errorf("listed are %q, %v", names, err)
+	}
+	if _, err := objects.Read(t.Context(), folder+"a", 9); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that was removed: %v", err)
+	}
+}
+
 // TestRegistryOfTwoAdmins: each has a store of its own at the same locations.
 func TestRegistryOfTwoAdmins(t *testing.T) {
-	if !store.IsSystem(registry.ObjectName) {
-		t.Errorf("%s isn't the system's own", registry.ObjectName)
+	for _, name := range []string{registry.Folder, registry.OldName} {
+		if !store.IsSystem(name) {
+			t.Errorf("%s isn't the system's own", name)
+		}
 	}
 	bed := storetest.New(t, 3)
 	bed.Init()
@@ -64,8 +91,8 @@ func TestRegistryOfTwoAdmins(t *testing.T) {
 	if _, err := registry.Keep(t.Context(), other, stale); err != nil {
 		t.Fatal(err)
 	}
-	both, err := registry.Keep(t.Context(), one, mine)
-	if err != nil || both.Membership != 1 || both.Revocations != 1 {
+	both, err := registry.Load(t.Context(), one, cluster)
+	if err != nil || both.Membership != 1 || both.Revocations != 1 || mine.Membership != 1 {
 		t.Errorf("%+v, %v", both, err)
 	}
 }

@@ -3,101 +3,123 @@ package registry
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
+	"slices"
 
 	"powercloud.unidatum.com/go/keys"
 )
 
-// ObjectName is the name of the registry among the cluster's objects.
-const ObjectName = ".powercloud/registry"
-
-// ErrContended says that others changed the registry again and again while it was
-// being written.
-var ErrContended = errors.New("others keep changing the cluster's registry of nodes; try again")
-
-// keepTries is how often the registry is written before that is ErrContended.
-const keepTries = 5
-
-// Objects is where the registry is kept: the cluster's store, as far as it is needed
-// for that.
-type Objects interface {
-	// Read returns the newest version of an object of at most limit bytes. The error
-	// wraps fs.ErrNotExist only if it is certain that there is none.
-	Read(ctx context.Context, name string, limit int64) ([]byte, error)
-	// Write stores an object durably, in the place of the one there is.
-	Write(ctx context.Context, name string, content []byte) error
-}
-
 // Load returns the cluster's registry, which is empty if there is none yet.
 func Load(ctx context.Context, objects Objects, cluster keys.ClusterID) (*Registry, error) {
-	content, err := objects.Read(ctx, ObjectName, MaxSize)
-	if errors.Is(err, fs.ErrNotExist) {
-		return New(cluster), nil
-	}
+	merged, _, err := LoadEach(ctx, objects, cluster)
+	return merged, err
+}
+
+// LoadEach is Load that also returns, in no order, what was in each object.
+func LoadEach(ctx context.Context, objects Objects, cluster keys.ClusterID) (merged *Registry, each []*Registry, err error) {
+	s, err := find(ctx, objects, cluster)
 	if err != nil {
-		return nil, fmt.Errorf("reading the cluster's registry of nodes: %w", err)
+		return nil, nil, err
 	}
-	r, err := Decode(content)
-	if err != nil {
-		return nil, err
-	}
-	if r.Cluster != cluster {
-		return nil, fmt.Errorf("%w: it is of cluster %s", ErrRegistry, r.Cluster)
-	}
-	return r, nil
+	return s.merged, slices.Collect(maps.Values(s.found)), nil
 }
 
 // Update changes the cluster's registry: it is read, changed, and kept. It returns
-// what there is then, which may have others' changes in it as well. If change fails,
-// nothing is written, and Update returns that error as it is.
+// what is kept, with others' changes up to then. If change fails, nothing is written,
+// and Update returns that error as it is.
+//
+// Once it has returned nil, the change is in whatever is loaded afterwards, whoever
+// else writes at the same moment. What fails or is cut off may be in it as well.
 func Update(ctx context.Context, objects Objects, cluster keys.ClusterID, change func(*Registry) error) (*Registry, error) {
-	r, err := Load(ctx, objects, cluster)
+	s, err := find(ctx, objects, cluster)
 	if err != nil {
 		return nil, err
 	}
-	if err := change(r); err != nil {
+	changed, err := Merge(s.merged, s.merged) // To be changed itself.
+	if err != nil {
 		return nil, err
 	}
-	return Keep(ctx, objects, r)
+	if err := change(changed); err != nil {
+		return nil, err
+	}
+	return s.keep(ctx, objects, changed)
 }
 
 // Keep makes sure that all that is in a registry is in the one that is kept, and
-// returns that. It writes, reads again and merges, until nothing is missing.
-//
-// If another pcctl has read the registry before that, and writes it after, what was
-// kept is lost, as the store can't be told to write only over what was read. The
-// time for that is short, as Update reads right before it writes. Whoever goes on
-// with other work calls Keep once more at its end, when such a write is over too.
+// returns that. It writes only if something is missing, or if what is there may be lost
+// yet.
 func Keep(ctx context.Context, objects Objects, r *Registry) (*Registry, error) {
-	for try := range keepTries + 1 {
-		there, err := Load(ctx, objects, r.Cluster)
-		if err != nil {
-			return nil, err
-		}
-		merged, err := Merge(there, r)
-		if err != nil {
-			return nil, err
-		}
-		missing, err := differ(merged, there)
-		if err != nil || !missing {
-			return merged, err
-		}
-		if try == keepTries {
-			break
-		}
-		merged.Serial++
-		content, err := merged.Encode()
-		if err != nil {
-			return nil, err
-		}
-		if err := objects.Write(ctx, ObjectName, content); err != nil {
-			return nil, fmt.Errorf("writing the cluster's registry of nodes: %w", err)
-		}
-		r = merged
+	s, err := find(ctx, objects, r.Cluster)
+	if err != nil {
+		return nil, err
 	}
-	return nil, ErrContended
+	return s.keep(ctx, objects, r)
+}
+
+// keep puts what was found, and what is in r, into one object, and removes those that
+// it was found in.
+//
+// Objects are never written over. So whoever else does the same leaves another object,
+// with a change of their own, which is found beside this one.
+func (s *state) keep(ctx context.Context, objects Objects, r *Registry) (*Registry, error) {
+	next, err := Merge(s.merged, r)
+	if err != nil {
+		return nil, err
+	}
+	if missing, err := differ(next, s.merged); err != nil || !missing && s.settled() {
+		return next, err
+	}
+	if next.shared(r) || slices.ContainsFunc(slices.Collect(maps.Values(s.found)), next.shared) {
+		next.Revocations++
+	}
+	next.Serial++
+	content, err := next.Encode()
+	if err != nil {
+		return nil, err
+	}
+	name, err := newName()
+	if err != nil {
+		return nil, err
+	}
+	if err := objects.Write(ctx, name, content); err != nil {
+		return nil, fmt.Errorf("writing the cluster's registry of nodes: %w", err)
+	}
+	s.fold(ctx, objects)
+	return next, nil
+}
+
+// fold removes the objects whose content has been written elsewhere. What stays, as
+// removing it fails or never comes to an end, changes nothing: it is merged again, and
+// removed with the next.
+func (s *state) fold(ctx context.Context, objects Objects) {
+	if s.found[OldName] != nil {
+		_ = objects.Remove(ctx, OldName)
+	}
+	for _, name := range s.listed {
+		_ = objects.Remove(ctx, name)
+	}
+}
+
+// settled reports whether all that was found is certain to be found again. An object
+// whose writing has failed may be: of several, any can be that. The one that is there
+// alone isn't, as what was there before it is removed last; unless there was nothing
+// before it.
+func (s *state) settled() bool {
+	switch {
+	case s.found[OldName] != nil || len(s.listed) > 1:
+		return false
+	case len(s.listed) == 1:
+		return s.merged.Serial > 1
+	}
+	return true
+}
+
+// shared reports whether another has another revocation list under the same serial, as
+// two admins may write at the same moment. One that was merged of both must have a
+// serial of its own: either may have been signed.
+func (r *Registry) shared(other *Registry) bool {
+	return r.Revocations == other.Revocations && !r.Revoked.Equal(other.Revoked)
 }
 
 // differ reports whether two registries of one cluster differ in more than how often

@@ -3,7 +3,6 @@ package registry
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -132,113 +131,5 @@ func TestMerge(t *testing.T) {
 	}
 	if _, err := Merge(a, New(keys.ClusterID{})); err == nil {
 		t.Error("two clusters were merged")
-	}
-}
-
-func TestKeep(t *testing.T) {
-	store := &memory{}
-	r, err := Load(t.Context(), store, cluster())
-	if err != nil || r.Serial != 0 || len(r.Nodes) != 0 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	if _, err := Keep(t.Context(), store, r); err != nil || store.writes != 0 {
-		t.Errorf("nothing new was written %d times: %v", store.writes, err)
-	}
-	add := func(name string, fill byte) func(*Registry) error {
-		return func(r *Registry) error { return r.Add(newNode(t, name, fill)) }
-	}
-	if r, err = Update(t.Context(), store, cluster(), add("home-1", 1)); err != nil || r.Serial != 1 || store.writes != 1 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	if _, err = Update(t.Context(), store, cluster(), add("home-1", 2)); err == nil || store.writes != 1 {
-		t.Errorf("%v, %d writes", err, store.writes)
-	}
-	if again, err := Load(t.Context(), store, cluster()); err != nil || encode(t, again) != encode(t, r) {
-		t.Errorf("%+v, %v", again, err)
-	}
-	if _, err := Load(t.Context(), store, keys.ClusterID{}); !errors.Is(err, ErrRegistry) {
-		t.Errorf("another cluster's: %v", err)
-	}
-}
-
-// TestKeepNextToAnother: another admin writes between reading and writing, and after.
-func TestKeepNextToAnother(t *testing.T) {
-	store := &memory{}
-	other := New(cluster())
-	if err := other.Add(newNode(t, "other", 7)); err != nil {
-		t.Fatal(err)
-	}
-	store.content = []byte(encode(t, New(cluster())))
-	mine, err := Update(t.Context(), store, cluster(), func(r *Registry) error { return r.Add(newNode(t, "mine", 1)) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The other has read before, and writes what it made of that.
-	store.content = []byte(encode(t, other))
-	kept, err := Keep(t.Context(), store, mine)
-	if err != nil || len(kept.Nodes) != 2 {
-		t.Fatalf("%+v, %v", kept, err)
-	}
-	if stored, err := Load(t.Context(), store, cluster()); err != nil || len(stored.Nodes) != 2 || stored.Serial <= mine.Serial {
-		t.Errorf("%+v, %v", stored, err)
-	}
-}
-
-// TestKeepOverwritten: what was written is replaced before it is read again, at first
-// once, then always.
-func TestKeepOverwritten(t *testing.T) {
-	lose := func(times int) (*memory, error) {
-		store := &memory{}
-		empty := []byte(encode(t, New(cluster())))
-		overwriting := &overwriting{memory: store, empty: empty, times: times}
-		_, err := Update(t.Context(), overwriting, cluster(), func(r *Registry) error { return r.Add(newNode(t, "mine", 1)) })
-		return store, err
-	}
-	store, err := lose(keepTries - 1)
-	if err != nil || store.writes != keepTries {
-		t.Errorf("%v after %d writes", err, store.writes)
-	}
-	if store, err = lose(keepTries); !errors.Is(err, ErrContended) || store.writes != keepTries {
-		t.Errorf("%v after %d writes", err, store.writes)
-	}
-}
-
-func TestKeepFails(t *testing.T) {
-	broken := errors.New("broken")
-	change := func(r *Registry) error { return r.Add(newNode(t, "mine", 1)) }
-	if _, err := Update(t.Context(), &memory{readErr: broken}, cluster(), change); !errors.Is(err, broken) {
-		t.Error(err)
-	}
-	if _, err := Update(t.Context(), &memory{writeErr: broken}, cluster(), change); !errors.Is(err, broken) {
-		t.Error(err)
-	}
-	// What can't be read is never replaced.
-	store := &memory{content: []byte("something else")}
-	if _, err := Update(t.Context(), store, cluster(), change); !errors.Is(err, ErrRegistry) || store.writes != 0 {
-		t.Errorf("%v after %d writes", err, store.writes)
-	}
-	if _, err := Update(t.Context(), &memory{}, cluster(), func(*Registry) error { return broken }); err != broken {
-		t.Error(err)
-	}
-}
-
-// TestTimesAreKept: the moment of a change survives being written.
-func TestTimesAreKept(t *testing.T) {
-	store := &memory{}
-	now := time.Now()
-	want, err := Update(t.Context(), store, cluster(), func(r *Registry) error {
-		n, err := NewNode("home-1", newNode(t, "home-1", 1).Key, volumeid.ID{}, now)
-		if err != nil {
-			return err
-		}
-		n.SetAddress(parse(t, "192.0.2.10"), now)
-		return r.Add(n)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Load(t.Context(), store, cluster())
-	if err != nil || !got.Nodes[0].Enrolled.Equal(now) || got.Nodes[0].Address != want.Nodes[0].Address {
-		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -1,14 +1,21 @@
 // Package registry has the cluster's registry: what its admins know of its nodes.
 //
-// The registry is one object in the cluster's encrypted store, which only those who
-// can unlock the cluster can read or write. Nodes never see it: what they need of it
-// is published to them in signed documents. What those were numbered is in it too,
-// and what was revoked.
+// The registry is kept in the cluster's encrypted store, which only those who can
+// unlock the cluster can read or write. Nodes never see it: what they need of it is
+// published to them in signed documents. What those were numbered is in it too, and
+// what was revoked.
 //
-// Two admins may change it at the same moment, and a store keeps whatever was
-// written last. So a registry can be merged with another: every setting has the time
-// of its change, what was removed or revoked stays so, and merging the same things in
-// any order gives the same. Update and Keep make use of that.
+// Two admins may change it at the same moment, and a store can't be told to write only
+// over what was read. So nothing is ever written over: the registry is a set of objects
+// that never change. Whoever changes it reads all of them, and writes what they have
+// together, with the change, into a new one. Only when that is durable, the objects that
+// were read are removed. Two who do so at once leave two objects; what is loaded is
+// both, merged, and the next who writes makes one of them.
+//
+// That takes registries that can be merged: every setting has the time of its change,
+// what was removed or revoked stays so, and merging the same things in any order, or
+// once more, gives the same. So an object that was removed and comes back, as a location
+// has it still, changes nothing.
 //
 // docs/formats.md states every byte.
 package registry
@@ -47,7 +54,8 @@ var (
 type Registry struct {
 	// Cluster is the cluster.
 	Cluster keys.ClusterID `json:"cluster"`
-	// Serial is how often the registry was written; 0 if it never was.
+	// Serial is how often the registry was written, not counting what was written at
+	// the same moment; 0 if it never was.
 	Serial uint64 `json:"serial"`
 	// Membership and Revocations are the serials of the membership and revocation
 	// lists that were signed last; 0 if none was.

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"io/fs"
-	"testing"
+	"slices"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"powercloud.unidatum.com/go/cluster/address"
 	"powercloud.unidatum.com/go/cluster/meshkey"
@@ -20,7 +21,7 @@ func cluster() keys.ClusterID { return keys.ClusterID{0xc1} }
 // at returns a moment so many seconds after some other.
 func at(second int) time.Time { return time.Date(2026, 10, 28, 9, 0, second, 0, time.UTC) }
 
-func parse(t testing.TB, s string) address.Address {
+func parse(t rapid.TB, s string) address.Address {
 	t.Helper()
 	a, err := address.Parse(s, address.APIPort)
 	if err != nil {
@@ -31,7 +32,7 @@ func parse(t testing.TB, s string) address.Address {
 
 // newNode returns a node whose key is made of a byte, enrolled in the second of that
 // number.
-func newNode(t testing.TB, name string, fill byte) Node {
+func newNode(t rapid.TB, name string, fill byte) Node {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{fill}, ed25519.SeedSize)).Public().(ed25519.PublicKey)
 	n, err := NewNode(name, key, volumeid.ID{fill}, at(int(fill)))
@@ -43,7 +44,7 @@ func newNode(t testing.TB, name string, fill byte) Node {
 
 // example has a node of which everything is known, one of which nothing is, and one
 // that was removed.
-func example(t testing.TB) *Registry {
+func example(t rapid.TB) *Registry {
 	t.Helper()
 	r := New(cluster())
 	full, gone := newNode(t, "home-1", 1), newNode(t, "colo-1", 3)
@@ -62,7 +63,7 @@ func example(t testing.TB) *Registry {
 	return r
 }
 
-func encode(t testing.TB, r *Registry) string {
+func encode(t rapid.TB, r *Registry) string {
 	t.Helper()
 	b, err := r.Encode()
 	if err != nil {
@@ -71,46 +72,39 @@ func encode(t testing.TB, r *Registry) string {
 	return string(b)
 }
 
-// memory is a store.
-type memory struct {
-	content []byte
-	writes  int
-	// readErr and writeErr, unless nil, are what reading and writing fail with.
-	readErr, writeErr error
+// adding returns a change that enters a node, whose key is made of a byte.
+func adding(t rapid.TB, name string, fill byte) func(*Registry) error {
+	return func(r *Registry) error { return r.Add(newNode(t, name, fill)) }
 }
 
-func (m *memory) Read(_ context.Context, name string, _ int64) ([]byte, error) {
-	switch {
-	case m.readErr != nil:
-		return nil, m.readErr
-	case m.content == nil || name != ObjectName:
-		return nil, fs.ErrNotExist
+// update changes a registry.
+func update(t rapid.TB, objects Objects, change func(*Registry) error) *Registry {
+	t.Helper()
+	r, err := Update(context.Background(), objects, cluster(), change)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return m.content, nil
+	return r
 }
 
-func (m *memory) Write(_ context.Context, _ string, content []byte) error {
-	if m.writeErr != nil {
-		return m.writeErr
+// load reads a registry.
+func load(t rapid.TB, objects Objects) *Registry {
+	t.Helper()
+	r, err := Load(context.Background(), objects, cluster())
+	if err != nil {
+		t.Fatal(err)
 	}
-	m.writes++
-	m.content = content
-	return nil
+	return r
 }
 
-// overwriting is a store in which another puts an empty registry in the place of what
-// was written, so many times.
-type overwriting struct {
-	*memory
-	empty []byte
-	times int
-}
-
-func (o *overwriting) Write(ctx context.Context, name string, content []byte) error {
-	err := o.memory.Write(ctx, name, content)
-	if o.times > 0 {
-		o.times--
-		o.content = o.empty
+// wantNodes checks which nodes a registry has, by their names in order.
+func wantNodes(t rapid.TB, r *Registry, want ...string) {
+	t.Helper()
+	var names []string
+	for _, n := range r.Names() {
+		names = append(names, n.Name)
 	}
-	return err
+	if !slices.Equal(names, want) {
+		t.Errorf("the nodes are %q, want %q", names, want)
+	}
 }

@@ -85,6 +85,11 @@ func compare(a, b pki.NodeID) int { return bytes.Compare(a[:], b[:]) }
 // Empty reports whether nothing was ever revoked.
 func (l List) Empty() bool { return l.AdminsBefore.IsZero() && len(l.Nodes) == 0 }
 
+// Equal reports whether another list revokes the same.
+func (l List) Equal(other List) bool {
+	return l.AdminsBefore.Equal(other.AdminsBefore) && slices.Equal(l.Nodes, other.Nodes)
+}
+
 // HasNode reports whether a node was removed.
 func (l List) HasNode(id pki.NodeID) bool {
 	_, found := slices.BinarySearchFunc(l.Nodes, id, compare)

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,10 @@ import (
 // MaxBlob is the size of the largest manifest that is read, in bytes. It
 // leaves room for objects of more than 25 TiB.
 const MaxBlob = 256 << 20
+
+// SystemPrefix begins the names of the system's own objects. Those with another slash
+// after it are in a folder; see Sealer.FolderStart.
+const SystemPrefix = ".powercloud/"
 
 // ErrCorrupt means that a blob isn't an authentic manifest of this cluster
 // under its name: it was altered, cut short, or belongs to another name.
@@ -122,13 +127,47 @@ func NewSealer(root *keys.Root) (*Sealer, error) {
 }
 
 // BlobName returns the name of the blob that holds an object's manifest:
-// HMAC-SHA256 of the object's name.
+// HMAC-SHA256 of the object's name, which in a folder of the system's own begins
+// with that folder's start.
 func (s *Sealer) BlobName(object string) blob.Name {
+	name := blob.Name{Kind: blob.KindManifest, ID: s.mac(object)}
+	if folder := folder(object); folder != "" {
+		start := s.FolderStart(folder)
+		copy(name.ID[:], start[:])
+	}
+	return name
+}
+
+// FolderStart returns the bytes that the blob IDs of all manifests in a folder of the
+// system's own begin with: a zero, and the first 7 bytes of the HMAC-SHA256 of the
+// folder, such as ".powercloud/registry/". So who looks for what is in it needn't go
+// through all manifests that there are: a location lists those that begin with a zero
+// first.
+func (s *Sealer) FolderStart(folder string) (start [8]byte) {
+	sum := s.mac(folder)
+	copy(start[1:], sum[:])
+	return start
+}
+
+// folder returns the folder of the system's own that an object is in, with the slash at
+// its end, or nothing.
+func folder(object string) string {
+	below, ok := strings.CutPrefix(object, SystemPrefix)
+	if !ok {
+		return ""
+	}
+	name, _, ok := strings.Cut(below, "/")
+	if !ok {
+		return ""
+	}
+	return SystemPrefix + name + "/"
+}
+
+func (s *Sealer) mac(text string) (sum [sha256.Size]byte) {
 	mac := s.names.Get().(hash.Hash)
 	defer s.names.Put(mac)
 	mac.Reset()
-	mac.Write([]byte(object))
-	name := blob.Name{Kind: blob.KindManifest}
-	mac.Sum(name.ID[:0])
-	return name
+	mac.Write([]byte(text))
+	mac.Sum(sum[:0])
+	return sum
 }

@@ -283,3 +283,47 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// TestNamesInAFolder: what is in a folder of the system's own begins alike, and before
+// what is not; everything else is named as ever.
+func TestNamesInAFolder(t *testing.T) {
+	s := newSealer(t)
+	start := s.FolderStart(".powercloud/registry/")
+	if start[0] != 0 || start == s.FolderStart(".powercloud/gateway/") {
+		t.Errorf("folders begin with %x", start)
+	}
+	seen := map[[32]byte]string{}
+	for name, inside := range map[string]bool{
+		".powercloud/registry/a":   true,
+		".powercloud/registry/b":   true,
+		".powercloud/registry/a/b": true,
+		".powercloud/registry/":    true,
+		".powercloud/registry":     false,
+		".powercloud/gateway/a":    false,
+		".powercloud/registries/a": false,
+		".powercloudy/registry/a":  false,
+		"x/.powercloud/registry/a": false,
+		"powercloud/registry/a":    false,
+	} {
+		id := s.BlobName(name).ID
+		if bytes.HasPrefix(id[:], start[:]) != inside {
+			t.Errorf("%q is %x", name, id)
+		}
+		if other, taken := seen[id]; taken {
+			t.Errorf("%q and %q are one", name, other)
+		}
+		seen[id] = name
+		m := &manifest.Manifest{Name: name, Deleted: true, Version: manifest.Version{Time: 5}}
+		if opened, err := s.Open(s.BlobName(name), mustSeal(t, s, m)); err != nil || opened.Name != name {
+			t.Errorf("%q is read as %+v, %v", name, opened, err)
+		}
+	}
+	want, err := os.ReadFile("testdata/folder-v1.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := s.BlobName(".powercloud/registry/a")
+	if got := hex.EncodeToString(name.ID[:]) + "\n"; got != string(want) {
+		t.Errorf("it is %s", got)
+	}
+}

@@ -184,6 +184,41 @@ func TestRollBack(t *testing.T) {
 	}
 }
 
+// TestFolderRolledBack has both locations go back to earlier states of a folder of the
+// system's own. What is elsewhere doesn't matter there.
+func TestFolderRolledBack(t *testing.T) {
+	const folder = ".powercloud/things/"
+	for title, c := range map[string]struct {
+		after func(b *bed)
+		words []string
+	}{
+		"hidden":    {func(b *bed) { b.put(folder+"b", 2) }, []string{"store: rollback: ", "no location has any"}},
+		"removed":   {func(b *bed) { b.remove(folder + "a") }, []string{"store: rollback: " + folder + "a: its removal of "}},
+		"replaced":  {func(b *bed) { b.put(folder+"b", 2); b.remove(folder + "a") }, []string{"store: rollback: "}},
+		"elsewhere": {func(b *bed) { b.put("x", 2); b.put(".powercloud/others/x", 2) }, nil},
+	} {
+		t.Run(title, func(t *testing.T) {
+			b := newBed(t)
+			b.put(folder+"a", 1)
+			b.put(folder+"gone", 1)
+			b.remove(folder + "gone")
+			list := func() error { _, err := b.Open().ListFolder(context.Background(), folder); return err }
+			if err := list(); err != nil {
+				t.Error(err)
+			}
+			rollBack := b.rollBack()
+			c.after(b)
+			if err := list(); err != nil {
+				t.Error(err)
+			}
+			rollBack()
+			if err := list(); err != nil || c.words != nil {
+				storetest.WantError(t, err, nil, c.words...)
+			}
+		})
+	}
+}
+
 // TestOneLocationRolledBack: the newest version wins, as ever.
 func TestOneLocationRolledBack(t *testing.T) {
 	b := newBed(t)

@@ -50,6 +50,21 @@ func (g *Guard) All(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
+// Within returns the marks of the manifests whose keys begin with some bytes, for a
+// caller that goes through those only.
+func (t *Table) Within(start []byte) *Table {
+	if t == nil {
+		return nil
+	}
+	from, _ := slices.BinarySearchFunc(t.rows, start, func(r row, start []byte) int { return bytes.Compare(r.key[:], start) })
+	within := t.rows[from:]
+	to := slices.IndexFunc(within, func(r row) bool { return !bytes.HasPrefix(r.key[:], start) })
+	if to >= 0 {
+		within = within[:to]
+	}
+	return &Table{rows: within}
+}
+
 // find returns the row of a manifest, or nil.
 func (t *Table) find(key Key) *row {
 	if t == nil {
