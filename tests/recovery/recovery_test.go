@@ -51,12 +51,13 @@ func tell(t *testing.T, m *machine.Machine, format string, values ...any) string
 func ask(t *testing.T, m *machine.Machine, format string, values ...any) (answer string, done bool) {
 	t.Helper()
 	order(t, m, format, values...)
+	prefix := "saboteur: " + fmt.Sprintf(format, values...) + ": "
 	lines := bufio.NewScanner(m.Port())
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
-		answer, found := strings.CutPrefix(lines.Text(), "saboteur: ")
+		answer, found := strings.CutPrefix(lines.Text(), prefix)
 		if !found {
-			continue // The firmware's.
+			continue // The firmware's, or to an earlier order.
 		}
 		return strings.CutPrefix(answer, "done ")
 	}

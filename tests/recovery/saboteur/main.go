@@ -3,8 +3,9 @@
 // machine does, and then becomes the real pcd.
 //
 // The copy does what it is told on the second serial port, a line each, and answers
-// each line with one that begins with "saboteur: done" or "saboteur: error". The
-// firmware writes to that port as well, before.
+// each line with one that begins with "saboteur: ", the line and ": done" or ": error". The
+// firmware writes to that port as well, before, and an answer to what ended the machine
+// may come or not.
 //
 //	read PATH       tells a file's content, quoted
 //	time            tells the machine's time, in seconds since 1970
@@ -103,7 +104,7 @@ func serve() error {
 		} else {
 			answer = "done " + answer
 		}
-		if _, err := io.WriteString(file, "\nsaboteur: "+answer+"\n"); err != nil {
+		if _, err := fmt.Fprintf(file, "\nsaboteur: %s: %s\n", lines.Text(), answer); err != nil {
 			return err
 		}
 	}
