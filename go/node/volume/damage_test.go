@@ -15,9 +15,16 @@ import (
 	"powercloud.unidatum.com/go/node/volume/header"
 )
 
-// readAll reads a device from its beginning in blocks, past the kernel's cache. A block
-// that can't be read is nil.
-func readAll(t *testing.T, path string, size int64) [][]byte {
+// readAll reads a device from its beginning in blocks. A block that can't be read is nil.
+func readAll(t *testing.T, path string, size int64) (blocks [][]byte) {
+	t.Helper()
+	eachBlock(t, path, size, func(block []byte) { blocks = append(blocks, bytes.Clone(block)) })
+	return blocks
+}
+
+// eachBlock reads a device from its beginning in blocks, past the kernel's cache, and has
+// a function look at each in turn. A block that can't be read is nil.
+func eachBlock(t *testing.T, path string, size int64, look func(block []byte)) {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -30,7 +37,6 @@ func readAll(t *testing.T, path string, size int64) [][]byte {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Munmap(buffer) }()
-	var blocks [][]byte
 	for at := int64(0); at < size; at += pieceSize {
 		length := min(size-at, pieceSize)
 		whole, err := unix.Pread(fd, buffer[:length], at)
@@ -47,10 +53,9 @@ func readAll(t *testing.T, path string, size int64) [][]byte {
 					t.Fatalf("read at %d: %d bytes", at+part, n)
 				}
 			}
-			blocks = append(blocks, bytes.Clone(block))
+			look(block)
 		}
 	}
-	return blocks
 }
 
 // layout is where on a partition dm-integrity has things, in bytes (Linux,
