@@ -46,8 +46,11 @@ func TestBoot(t *testing.T) {
 		t.Run(string(h.controller)+" "+string(h.card), func(t *testing.T) {
 			ctx := machine.Patient(t)
 			m := machine.Start(ctx, t, with(t, h.controller, h.card))
-			// Without these tables, the kernel for arm64 would take a device tree instead.
-			m.Expect(ctx, `ACPI: RSDP `)
+			if architecture == machine.ARM64 {
+				// The firmware hands over no device tree: the disk and the card are found by
+				// ACPI.
+				m.Expect(ctx, `EFI stub: Generating empty DTB`)
+			}
 			node.ExpectBanner(ctx, m)
 		})
 	}
