@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -149,9 +148,7 @@ func (r report) writeJSON(out io.Writer) error {
 	for _, took := range r.rebuilds {
 		rebuilds = append(rebuilds, took.Seconds())
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
+	return figures.WriteJSON(out, struct {
 		Cores       int              `json:"cores"`
 		System      string           `json:"host"`
 		Accelerator string           `json:"accelerator,omitempty"`

@@ -35,8 +35,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"powercloud.unidatum.com/tests/bench/figures"
@@ -47,18 +45,7 @@ import (
 // diskImage is set by Bazel to where it has put the image.
 var diskImage string
 
-func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "enroll:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(figures.Main("enroll", run)) }
 
 // options are the command line's.
 type options struct {

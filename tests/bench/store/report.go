@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -188,9 +187,7 @@ func (r report) writeJSON(out io.Writer) error {
 			}
 		}
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
+	return figures.WriteJSON(out, struct {
 		Cores    int              `json:"cores"`
 		System   string           `json:"system"`
 		Rounds   int              `json:"rounds"`

@@ -41,29 +41,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"powercloud.unidatum.com/tests/bench/figures"
 	"powercloud.unidatum.com/tests/machine"
 )
 
-func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "volume:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(figures.Main("volume", run)) }
 
 // options are the command line's.
 type options struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -119,9 +118,7 @@ func (r report) writeText(out io.Writer) error {
 }
 
 func (r report) writeJSON(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
+	return figures.WriteJSON(out, struct {
 		Cores       int              `json:"cores"`
 		System      string           `json:"host"`
 		Accelerator string           `json:"accelerator"`
