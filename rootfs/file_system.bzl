@@ -10,11 +10,17 @@ def _state_file_system_impl(ctx):
     programs = [f.path for f in ctx.files._e2fsprogs if f.path.endswith(_PACKAGES[:-1] + _MKE2FS)]
     if len(programs) != 1:
         fail("the Debian packages have %d programs mke2fs" % len(programs))
+    arguments = ctx.actions.args()
+    arguments.add("ext4")
+    arguments.add("-packages", programs[0].rpartition(_PACKAGES)[0] + _PACKAGES)
+    if ctx.attr.mebibytes:
+        arguments.add("-mebibytes", str(ctx.attr.mebibytes))
+    arguments.add("-output", output)
     ctx.actions.run(
         executable = ctx.executable._image,
         inputs = ctx.files._e2fsprogs,
         outputs = [output],
-        arguments = ["ext4", "-packages", programs[0].rpartition(_PACKAGES)[0] + _PACKAGES, "-output", output.path],
+        arguments = [arguments],
         mnemonic = "StateFileSystem",
     )
     return [DefaultInfo(files = depset([output]), runfiles = ctx.runfiles(files = [output]))]
@@ -25,6 +31,7 @@ state_file_system = rule(
 
 The Go package go/node/volume writes it to a volume that it formats.""",
     attrs = {
+        "mebibytes": attr.int(doc = "Its size, if it isn't that of nodes."),
         "_e2fsprogs": attr.label(default = "@debian_e2fsprogs//:files", cfg = "exec"),
         "_image": attr.label(default = "//tools/image", executable = True, cfg = "exec"),
     },

@@ -6,7 +6,7 @@
 //	image disk -architecture ARCH -system FILE -output FILE
 //	image gce -input FILE -output FILE
 //	image vhd -input FILE -output FILE
-//	image ext4 -packages FOLDER -output FILE
+//	image ext4 -packages FOLDER [-mebibytes COUNT] -output FILE
 //	image compress -packages FOLDER -input FILE -output FILE
 //	image release [-status FILE] -output FOLDER FILE...
 package main
@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 
 	"powercloud.unidatum.com/go/image/cloud"
 	"powercloud.unidatum.com/go/image/disk"
@@ -147,11 +148,19 @@ func packWith(pack func(output, image *os.File) error) func(context.Context, []s
 
 // makeFileSystem writes the file system that state volumes begin with.
 func makeFileSystem(ctx context.Context, arguments []string) error {
-	o, err := parse(arguments, []string{"packages", "output"}, nil, false)
+	o, err := parse(arguments, []string{"packages", "output"}, []string{"mebibytes"}, false)
 	if err != nil {
 		return err
 	}
-	return ext4.Write(ctx, o.get("packages"), o.get("output"))
+	size := int64(ext4.Size)
+	if o.get("mebibytes") != "" {
+		count, err := strconv.ParseUint(o.get("mebibytes"), 10, 16)
+		if err != nil {
+			return fmt.Errorf("-mebibytes: %w", err)
+		}
+		size = int64(count) << 20
+	}
+	return ext4.Write(ctx, o.get("packages"), o.get("output"), size)
 }
 
 // compress writes a file in the .xz format.

@@ -20,17 +20,19 @@ import (
 const Program = "e2fsprogs/sbin/mke2fs"
 
 const (
-	// Size is the file system's in bytes. All of it is written when a node is
-	// enrolled, twice because of the journal below it, and somebody waits.
-	Size = 64 << 20
+	// Size is the file system's in bytes, unless another is asked for. All of it is
+	// written when a node is enrolled, twice because of the journal below it, and
+	// somebody waits. Half of it is free.
+	Size = 32 << 20
 	// BlockSize is that of its blocks in bytes.
 	BlockSize = 4096
 	// maxSize is up to which size, in bytes, it has room for descriptions of groups
 	// in the place where old tools look for them. Beyond, the kernel puts them
 	// elsewhere.
 	maxSize = 4 << 40
-	// journalMiB is the size of its journal, which doesn't grow.
-	journalMiB = 16
+	// journalMiB is the size of its journal, which doesn't grow. mke2fs leaves it no
+	// more than half of the room.
+	journalMiB = 12
 	// inodes is how many there are in this and in every later group of 128 MiB: one
 	// for 16 KiB, which is the usual number.
 	inodes = 8192
@@ -53,16 +55,17 @@ var features = []string{
 	"sparse_super", "large_file", "huge_file", "dir_nlink", "extra_isize", "metadata_csum", "metadata_csum_seed",
 }
 
-// Write makes the file system and writes it, compressed by Zstandard, to a new file.
-// The packages' folder is as package program has it. The bytes are the same each time.
-func Write(ctx context.Context, packages, output string) (err error) {
+// Write makes the file system, of so many bytes, and writes it, compressed by Zstandard,
+// to a new file. The packages' folder is as package program has it. The bytes are the
+// same each time.
+func Write(ctx context.Context, packages, output string, size int64) (err error) {
 	folder, err := os.MkdirTemp("", "ext4-")
 	if err != nil {
 		return fmt.Errorf("make a file system: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	image := filepath.Join(folder, "image")
-	if err := create(ctx, packages, image); err != nil {
+	if err := create(ctx, packages, image, size); err != nil {
 		return fmt.Errorf("make a file system: %w", err)
 	}
 	if err := compress(image, output); err != nil {
@@ -72,14 +75,14 @@ func Write(ctx context.Context, packages, output string) (err error) {
 }
 
 // create makes the file system in a new file.
-func create(ctx context.Context, packages, image string) error {
+func create(ctx context.Context, packages, image string, size int64) error {
 	command, err := program.Command(ctx, packages, Program, "-q", "-F",
 		"-b", fmt.Sprint(BlockSize), "-I", "256", "-N", fmt.Sprint(inodes), "-G", fmt.Sprint(groups), "-m", "0",
 		"-J", fmt.Sprintf("size=%d", journalMiB), "-U", identity, "-L", label, "-o", "Linux",
 		"-O", strings.Join(features, ","),
 		// Nothing is left for the kernel to initialise, so that all can be read.
 		"-E", fmt.Sprintf("lazy_itable_init=0,lazy_journal_init=0,nodiscard,root_owner=0:0,hash_seed=%s,resize=%d", identity, int64(maxSize)/BlockSize),
-		image, fmt.Sprint(Size/BlockSize))
+		image, fmt.Sprint(size/BlockSize))
 	if err != nil {
 		return err
 	}
@@ -97,9 +100,6 @@ func compress(input, output string) (err error) {
 	content, err := os.ReadFile(input)
 	if err != nil {
 		return err
-	}
-	if len(content) != Size {
-		return fmt.Errorf("it has %d bytes, not %d", len(content), Size)
 	}
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {

@@ -44,7 +44,7 @@ func TestWrite(t *testing.T) {
 	folder := t.TempDir()
 	first, second := filepath.Join(folder, "first"), filepath.Join(folder, "second")
 	for _, name := range []string{first, second} {
-		if err := Write(t.Context(), packages(t), name); err != nil {
+		if err := Write(t.Context(), packages(t), name, Size); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestWrite(t *testing.T) {
 	described := run(t, "dumpe2fs", "-h", image)
 	for _, want := range []string{
 		"Filesystem UUID:          " + identity, "Inode count:              8192", "Reserved block count:     0",
-		"Inodes per group:         8192", "Total journal size:       16M", "Flex block group size:    16", "Filesystem created:       Tue Jan  1 00:00:00 1980",
+		"Inodes per group:         8192", "Total journal size:       12M", "Flex block group size:    16", "Filesystem created:       Tue Jan  1 00:00:00 1980",
 		"Filesystem features:      has_journal ext_attr resize_inode dir_index filetype extent 64bit flex_bg metadata_csum_seed sparse_super large_file huge_file dir_nlink extra_isize metadata_csum\n",
 	} {
 		if !strings.Contains(described, want) {
@@ -85,7 +85,7 @@ func TestWrite(t *testing.T) {
 }
 
 func TestNoPrograms(t *testing.T) {
-	if err := Write(context.Background(), t.TempDir(), filepath.Join(t.TempDir(), "out")); err == nil || !strings.HasPrefix(err.Error(), "make a file system: run e2fsprogs/sbin/mke2fs: ") {
+	if err := Write(context.Background(), t.TempDir(), filepath.Join(t.TempDir(), "out"), Size); err == nil || !strings.HasPrefix(err.Error(), "make a file system: run e2fsprogs/sbin/mke2fs: ") {
 		t.Errorf("without programs: %v", err)
 	}
 }

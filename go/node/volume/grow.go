@@ -23,7 +23,8 @@ const (
 	resizeRequest = 0x40086610
 	// groupSize is the size in bytes of ext4's groups of blocks.
 	groupSize = 128 << 20
-	// steps is in how many steps a volume grows, if they are of one group or more.
+	// steps is in how many steps a volume grows from the size on at which one of them
+	// is more than twice what there is.
 	steps = 64
 	// minTail is how much at the end, in bytes, is too little for a group.
 	minTail = 16 << 20
@@ -99,7 +100,11 @@ func (v *Volume) Grow(ctx context.Context, target string, report func(Progress))
 // nextSize is the size in bytes that a file system grows to in one step. It is the
 // same size where it has all that it can use of the volume.
 func nextSize(size, volume int64) int64 {
-	step := max((volume/steps+groupSize-1)/groupSize*groupSize, groupSize)
+	// It doubles at first, so that there is soon room on a large disk too.
+	step := max(min(max(volume/steps, groupSize), size), blockSize)
+	if step > groupSize {
+		step -= step % groupSize
+	}
 	next := (size/step + 1) * step
 	// What would be left over at the end goes with the last step, as far as there can
 	// be a group of it.

@@ -103,8 +103,9 @@ func TestRefused(t *testing.T) {
 
 // TestNextSize follows growth from the template's size on, for disks of all sizes.
 func TestNextSize(t *testing.T) {
+	const doublings = 20
 	for _, volume := range []int64{100 * mib, 128 * mib, 135 * mib, 760 * mib, 768*mib + 8192, 790 * mib, 7811*mib + 4096, 1 << 40, 3<<42 + 12345*4096} {
-		size, count := int64(64*mib), 0
+		size, count := int64(32*mib), 0
 		for next := nextSize(size, volume); next != size; next = nextSize(size, volume) {
 			if next < size || next > volume || next%blockSize != 0 {
 				t.Fatalf("of %d: %d follows %d", volume, next, size)
@@ -112,15 +113,21 @@ func TestNextSize(t *testing.T) {
 			if tail := next % groupSize; next > groupSize && tail != 0 && tail < minTail {
 				t.Errorf("of %d: %d ends with a group of %d bytes", volume, next, tail)
 			}
+			if volume > 1024*mib && next > 2*size+groupSize {
+				t.Errorf("of %d: %d follows %d, which takes long", volume, next, size)
+			}
 			size = next
 			count++
 		}
-		if volume-size >= minTail || count > steps+2 {
+		if volume-size >= minTail || count > steps+doublings {
 			t.Errorf("of %d bytes, %d are used after %d steps", volume, size, count)
 		}
 	}
 	if next := nextSize(64*mib, 32*mib); next != 64*mib {
 		t.Errorf("a volume smaller than its file system makes it grow to %d", next)
+	}
+	if next := nextSize(0, 256*mib); next <= 0 || next > 256*mib {
+		t.Errorf("an empty file system makes it grow to %d", next)
 	}
 }
 

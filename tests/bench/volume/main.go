@@ -18,11 +18,11 @@
 //     with its journal, over a disk
 //   - a file on the volume's ext4
 //
-// The two file systems are the same, that of new state volumes. Everything is written
-// once before the first round, so that the disks' files on the host have their size. A
-// write is one of pieces of 1 MiB, until all of it lasts (fsync); a read comes from the
-// disk, and the machine's own statistics must agree that so much was moved, but for what
-// dm-integrity still has in its journal, and thus in memory.
+// The two file systems are the same, that of new state volumes but larger. Everything is
+// written once before the first round, so that the disks' files on the host have their
+// size. A write is one of pieces of 1 MiB, until all of it lasts (fsync); a read comes
+// from the disk, and the machine's own statistics must agree that so much was moved, but
+// for what dm-integrity still has in its journal, and thus in memory.
 //
 // # Speeds
 //
@@ -96,8 +96,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return r.writeText(stdout)
 }
 
-// largest is how many MiB the file system of a new state volume has room for, besides
-// its own tables.
+// largest is how many MiB the file system has room for, besides its own tables.
 const largest = 40
 
 func parse(args []string, stderr io.Writer) (options, error) {

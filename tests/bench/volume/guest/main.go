@@ -101,7 +101,7 @@ func prepare(ctx context.Context, template string) ([]transfer.Place, func() err
 	}, done, nil
 }
 
-// templateSize is the size in bytes of the file system that volumes begin with.
+// templateSize is the size in bytes of the file system that the volume begins with.
 const templateSize = 64 << 20
 
 // journalSize returns the size in bytes that the journal of dm-integrity doesn't exceed:
