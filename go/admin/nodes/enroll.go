@@ -137,8 +137,13 @@ const (
 
 // ask asks a node that is known by its code, and again while it is busy.
 func ask[Request, Answer any](ctx context.Context, i *invitation, call route.Call[Request, Answer], request *Request) (*Answer, error) {
+	return patiently(ctx, func() (*Answer, error) { return askOnce(ctx, i, call, request) })
+}
+
+// patiently asks a node, and again while it is busy.
+func patiently[Answer any](ctx context.Context, once func() (*Answer, error)) (*Answer, error) {
 	for try := 1; ; try++ {
-		answer, err := askOnce(ctx, i, call, request)
+		answer, err := once()
 		if try == busyTries || !message.HasCode(err, message.CodeBusy) {
 			return answer, err
 		}

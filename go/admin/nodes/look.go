@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -50,7 +51,7 @@ func (g *group) info(ctx context.Context, cmd *cli.Command) error {
 	if cmd.Bool("json") {
 		err = command.WriteJSON(g.Env.Stdout, info)
 	} else {
-		err = WriteInfo(g.Env.Stdout, *info, g.Env.Now())
+		err = WriteInfo(g.Env.Stdout, n.Name, *info, g.Env.Now())
 	}
 	if err != nil {
 		return err
@@ -105,7 +106,8 @@ func (g *group) status(ctx context.Context, cmd *cli.Command) error {
 // answers asks nodes how they are.
 func (g *group) answers(ctx context.Context, admin *credentials.Credentials, nodes []nodelist.Node) []Answer {
 	answers := make([]Answer, len(nodes))
-	severally(len(nodes), func(i int) { answers[i] = g.answer(ctx, admin, nodes[i]) })
+	// All at once, so that those that don't answer are waited for together.
+	severally(len(nodes), len(nodes), func(i int) { answers[i] = g.answer(ctx, admin, nodes[i]) })
 	return answers
 }
 
@@ -115,6 +117,9 @@ func (g *group) answer(ctx context.Context, admin *credentials.Credentials, n no
 	node := g.clientOf(admin, n, false)
 	defer node.Close()
 	status, err := client.Do(ctx, node, route.GetStatus(), nil)
+	if errors.Is(err, client.ErrRefused) {
+		return Answer{Name: n.Name, Err: errRefused}
+	}
 	if err != nil {
 		return Answer{Name: n.Name, Err: remedy(err, n.Name)}
 	}

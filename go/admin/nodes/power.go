@@ -95,11 +95,14 @@ func (g *group) clientOf(admin *credentials.Credentials, n nodelist.Node, expire
 	return client.New(client.Peer{Address: n.Address, Authority: admin.Authority, ID: n.ID, Expired: expired}, admin.TLS(), g.Env.Now)
 }
 
+// errRefused says what to do about a client.ErrRefused.
+var errRefused = errors.New("the node refused the admin certificate; if admin certificates were revoked, run 'pcctl --repo ... login'")
+
 // explain says what to do about an error of a node's.
 func explain(err error, name string) error {
 	switch {
 	case errors.Is(err, client.ErrRefused):
-		return errors.New("the node refused the admin certificate; if admin certificates were revoked, run 'pcctl --repo ... login'")
+		return errRefused
 	case errors.Is(err, client.ErrNodeExpired):
 		return remedy(err, name)
 	}

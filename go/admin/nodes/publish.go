@@ -15,6 +15,7 @@ import (
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/pki/document"
 )
 
@@ -132,7 +133,9 @@ func (c *cluster) sole(k kind) (bool, error) {
 // spread hands a list to every node. If another pcctl has changed the registry meanwhile,
 // or a node has a newer list than this, the list is numbered and handed out once more:
 // whoever is last to change it hands out what has all changes, and a registry that is
-// behind the nodes would keep some from ever having what all are to have.
+// behind the nodes would keep some from ever having what all are to have. Storage that
+// was put back to an earlier state may have forgotten who was removed: what nodes with
+// newer lists revoke is revoked again first.
 func (c *cluster) spread(ctx context.Context, k kind, list *document.Document) (*document.Document, []outcome, error) {
 	for round := 1; ; round++ {
 		outcomes := c.push(ctx, list, k.call)
@@ -144,10 +147,17 @@ func (c *cluster) spread(ctx context.Context, k kind, list *document.Document) (
 			return nil, nil, err
 		}
 		newest, older := c.newest(ctx, k, list.Serial, outcomes)
-		if round == publishRounds || !older && bytes.Equal(body, list.Body) {
+		revoked, known := c.forgotten(outcomes)
+		if round == publishRounds || !older && known && bytes.Equal(body, list.Body) {
 			return list, outcomes, nil
 		}
-		if list, err = c.number(ctx, k, newest, nil); err != nil {
+		again := func(r *registry.Registry) error {
+			if r.Revoke(revoked) && k.Kind != document.Revocations {
+				r.Revocations++
+			}
+			return nil
+		}
+		if list, err = c.number(ctx, k, newest, again); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -176,28 +186,77 @@ func (c *cluster) newest(ctx context.Context, k kind, serial uint64, outcomes []
 	return newest, older
 }
 
+// forgottenError says that a node has revoked what the registry hasn't.
+type forgottenError struct{ list revocation.List }
+
+func (e *forgottenError) Error() string {
+	return "it knows of revocations that the storage has forgotten"
+}
+
+// forgotten returns what nodes have revoked and the registry hasn't. known is true if
+// there is nothing.
+func (c *cluster) forgotten(outcomes []outcome) (revoked revocation.List, known bool) {
+	known = true
+	for _, o := range outcomes {
+		var forgotten *forgottenError
+		if !errors.As(o.err, &forgotten) {
+			continue
+		}
+		c.Warn("node %s knows of revocations that the storage has forgotten; they are recorded again", o.node.Name)
+		revoked, known = revoked.Merge(forgotten.list), false
+	}
+	return revoked, known
+}
+
+// revokedBy returns what a node has revoked, by a list that the cluster's authority has
+// signed.
+func (c *cluster) revokedBy(ctx context.Context, node *client.Client) (revocation.List, error) {
+	signed, err := client.Do(ctx, node, route.GetRevocations(), nil)
+	if err != nil || len(signed.Signed) == 0 {
+		return revocation.List{}, err
+	}
+	opened, err := document.Open(c.ca.Authority(), document.Revocations, signed.Signed)
+	if err != nil {
+		return revocation.List{}, err
+	}
+	return revocation.Decode(opened.Body)
+}
+
 // spreadAll hands every node the revocation list, if anything was ever revoked, and a
 // membership list. It says what became of the latter.
 func (c *cluster) spreadAll(ctx context.Context, members *document.Document) error {
-	if c.registry.Revocations > 0 {
-		list, err := c.numbered(ctx, revocations())
-		if err != nil {
-			return err
-		}
-		// Who misses it shows in the table that follows.
-		if _, _, err := c.spread(ctx, revocations(), list); err != nil {
-			return err
-		}
+	if err := c.spreadRevocations(ctx); err != nil {
+		return err
 	}
+	revoked := c.registry.Revoked
 	members, outcomes, err := c.spread(ctx, memberships(), members)
 	if err != nil {
 		return err
+	}
+	if !c.registry.Revoked.Equal(revoked) {
+		if err := c.spreadRevocations(ctx); err != nil {
+			return err
+		}
 	}
 	c.done.Membership = publishedAs(members.Serial, outcomes)
 	if err := c.say("mesh membership: %s (serial %d)\n", count(len(outcomes), "node"), members.Serial); err != nil {
 		return err
 	}
 	return c.report("MEMBERSHIP", outcomes)
+}
+
+// spreadRevocations hands every node the revocation list, if anything was ever revoked.
+// Who misses it shows in the table of the membership list.
+func (c *cluster) spreadRevocations(ctx context.Context) error {
+	if c.registry.Revocations == 0 {
+		return nil
+	}
+	list, err := c.numbered(ctx, revocations())
+	if err != nil {
+		return err
+	}
+	_, _, err = c.spread(ctx, revocations(), list)
+	return err
 }
 
 // outcome is what became of a document at one node.
@@ -218,17 +277,17 @@ func (c *cluster) push(ctx context.Context, d *document.Document, call route.Cal
 			outcomes = append(outcomes, outcome{node: n})
 		}
 	}
-	severally(len(outcomes), func(i int) {
+	severally(len(outcomes), maxAtOnce, func(i int) {
 		o := &outcomes[i]
 		o.serial, o.err = c.hand(ctx, o.node, d, call)
 	})
 	return outcomes
 }
 
-// severally does something for each of n nodes, by their numbers, several at a time.
-func severally(n int, do func(i int)) {
+// severally does something for each of n nodes, by their numbers, so many at a time.
+func severally(n, atOnce int, do func(i int)) {
 	var doing errgroup.Group
-	doing.SetLimit(maxAtOnce)
+	doing.SetLimit(max(atOnce, 1))
 	for i := range n {
 		doing.Go(func() error {
 			do(i)
@@ -238,13 +297,22 @@ func severally(n int, do func(i int)) {
 	_ = doing.Wait() // Nothing fails.
 }
 
-// hand hands a document to one node, and returns the serial of the one it has then.
+// hand hands a document to one node, and returns the serial of the one it has then. A
+// node that has revoked what the registry hasn't gets nothing: the error is a
+// *forgottenError.
 func (c *cluster) hand(ctx context.Context, n registry.Node, d *document.Document, call route.Call[message.Document, message.Serial]) (uint64, error) {
 	if n.Address.Value.IsZero() {
 		return 0, errNoAddress
 	}
 	node := c.client(n.Address.Value, n.ID)
 	defer node.Close()
+	revoked, err := c.revokedBy(ctx, node)
+	if err != nil {
+		return 0, remedy(err, n.Name)
+	}
+	if !c.registry.Revoked.Merge(revoked).Equal(c.registry.Revoked) {
+		return 0, &forgottenError{revoked}
+	}
 	has, err := client.Do(ctx, node, call, &message.Document{Signed: d.Signed()})
 	if err != nil {
 		return 0, remedy(err, n.Name)

@@ -15,6 +15,7 @@ import (
 	"powercloud.unidatum.com/go/api/client"
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/cluster/address"
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/pki"
 )
@@ -57,7 +58,7 @@ func (g *group) renew(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	severally(len(renewals), func(i int) { c.renewOne(ctx, &renewals[i], len(names) > 0) })
+	severally(len(renewals), maxAtOnce, func(i int) { c.renewOne(ctx, &renewals[i], len(names) > 0) })
 	if err := g.writeRenewals(renewals, cmd.Bool("json")); err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (c *cluster) renewOne(ctx context.Context, r *renewal, always bool) {
 		r.err = fmt.Errorf("%w (run 'pcctl --repo ... node addr %s HOST')", errNoAddress, n.Name)
 		return
 	}
-	node := c.expirable(n)
+	node := c.expirable(n.Address.Value, n)
 	defer node.Close()
 	has, err := meet(ctx, node, n)
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *cluster) replace(ctx context.Context, node *client.Client, n *registry.
 		return certificate.NotAfter, nil
 	}
 	// Its answer can have been lost, or another admin was quicker: what it shows now tells.
-	again := c.expirable(n)
+	again := c.expirable(n.Address.Value, n)
 	defer again.Close()
 	has, lost := meet(ctx, again, n)
 	var said *message.Error
@@ -152,8 +153,8 @@ func (c *cluster) replace(ctx context.Context, node *client.Client, n *registry.
 
 // expirable returns a client for a node whose certificate may have expired. The caller
 // closes it.
-func (c *cluster) expirable(n *registry.Node) *client.Client {
-	return client.New(client.Peer{Address: n.Address.Value, Authority: c.ca.Authority(), ID: n.ID, Expired: true}, c.certificate, c.Env.Now)
+func (c *cluster) expirable(at address.Address, n *registry.Node) *client.Client {
+	return client.New(client.Peer{Address: at, Authority: c.ca.Authority(), ID: n.ID, Expired: true}, c.certificate, c.Env.Now)
 }
 
 // meet returns what a node's certificate says, if it is for the key that the registry

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -69,10 +70,13 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 	err = c.open(ctx, n, at, fingerprint)
 	if errors.Is(err, errNotLocked) {
 		// A node that is open shows its certificate, whose key isn't the code's. The
-		// answer to an earlier try may have been lost.
-		if _, openErr := c.meshKey(ctx, at, n.ID); openErr == nil || errors.Is(openErr, client.ErrNodeExpired) {
+		// answer to an earlier try may have been lost. That the certificate has expired
+		// changes nothing, but the node must have its key.
+		node := c.expirable(at, n)
+		if _, closed := meet(ctx, node, n); closed == nil {
 			err = nil
 		}
+		node.Close()
 	}
 	if err != nil {
 		return err
@@ -103,6 +107,13 @@ func (c *cluster) complete(ctx context.Context, id pki.NodeID, at address.Addres
 	if err != nil {
 		return err
 	}
+	n, err := c.registry.Find(id.String())
+	if err != nil {
+		return err
+	}
+	if err := c.remember(n); err != nil {
+		return err
+	}
 	return c.spreadAll(ctx, list)
 }
 
@@ -115,7 +126,8 @@ func (c *cluster) open(ctx context.Context, n *registry.Node, at address.Address
 	if err != nil {
 		return err
 	}
-	if lock.ID != n.ID || lock.Volume != n.Volume {
+	// Another copy of the header may be the true one.
+	if !slices.ContainsFunc(append([]message.Lock{*lock}, lock.Others...), func(l message.Lock) bool { return l.ID == n.ID && l.Volume == n.Volume }) {
 		return fmt.Errorf("it says that it is node %s with the volume %s, and node %s is %s with the volume %s", lock.ID, lock.Volume, n.Name, n.ID, n.Volume)
 	}
 	key, err := volumekey.Derive(c.objects.Repository.Root, n.Volume)
@@ -132,8 +144,12 @@ func (c *cluster) open(ctx context.Context, n *registry.Node, at address.Address
 // errNotLocked says that what answers isn't the locked node whose console shows the code.
 var errNotLocked = errors.New("node key does not match the unlock code")
 
-// askPinned asks a locked node over a connection of its own.
+// askPinned asks a locked node over a connection of its own, and again while it is busy.
 func askPinned[Request, Answer any](ctx context.Context, at address.Address, fingerprint pki.Fingerprint, call route.Call[Request, Answer], request *Request) (*Answer, error) {
+	return patiently(ctx, func() (*Answer, error) { return askPinnedOnce(ctx, at, fingerprint, call, request) })
+}
+
+func askPinnedOnce[Request, Answer any](ctx context.Context, at address.Address, fingerprint pki.Fingerprint, call route.Call[Request, Answer], request *Request) (*Answer, error) {
 	node, err := client.Pinned(ctx, at, fingerprint, nil)
 	switch {
 	case errors.Is(err, client.ErrFingerprint), errors.Is(err, client.ErrMember):

@@ -14,19 +14,23 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"powercloud.unidatum.com/go/admin/configuration"
+	"powercloud.unidatum.com/go/admin/credentials"
 	"powercloud.unidatum.com/go/admin/nodelist"
 	"powercloud.unidatum.com/go/admin/session"
+	"powercloud.unidatum.com/go/api/client"
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/proof"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/api/server"
 	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/node/identity"
 	"powercloud.unidatum.com/go/node/join"
@@ -34,6 +38,7 @@ import (
 	"powercloud.unidatum.com/go/node/lifecycle/lifecycletest"
 	"powercloud.unidatum.com/go/node/state/statetest"
 	"powercloud.unidatum.com/go/node/supervisor"
+	"powercloud.unidatum.com/go/pki/document"
 )
 
 // newNodes returns a trial whose time is the nodes'.
@@ -279,6 +284,84 @@ func TestLostRegistry(t *testing.T) {
 	s.wantNode("colo-1")
 }
 
+// TestForgottenRevocations: the storage is put back to what it was before a node was
+// removed. Whoever publishes lists then learns of the removal from other nodes.
+func TestForgottenRevocations(t *testing.T) {
+	for title, before := range map[string]bool{"something was revoked before": true, "nothing was": false} {
+		t.Run(title, func(t *testing.T) {
+			s := newNodes(t)
+			kept, removed := lifecycletest.Start(t, newVolume(t), nil), lifecycletest.Start(t, newVolume(t), nil)
+			s.want(0, "node", "enroll", kept.Address, kept.EnrollmentCode(), "home-1")
+			s.want(0, "node", "enroll", removed.Address, removed.EnrollmentCode(), "colo-1")
+			if before {
+				s.want(0, "node", "provision", "web-1", filepath.Join(t.TempDir(), "web-1"))
+			}
+			id := s.find("colo-1").ID
+			undo := s.snapshot()
+			s.want(0, "node", "rm", "colo-1")
+			undo()
+			if s.find("colo-1").ID != id {
+				t.Fatal("the registry was not put back")
+			}
+			other := lifecycletest.Start(t, newVolume(t), nil)
+			s.want(0, "node", "enroll", other.Address, other.EnrollmentCode(), "aws-1")
+			if got := s.stderr.String(); !strings.Contains(got, "warning: node home-1 knows of revocations that the storage has forgotten; they are recorded again\n") {
+				t.Errorf("%s", got)
+			}
+			if r := s.registry(); !r.Revoked.HasNode(id) || len(r.Nodes) != len(r.Names()) || slices.ContainsFunc(r.Nodes, func(n registry.Node) bool { return n.ID == id }) {
+				t.Errorf("the registry has %+v", r)
+			}
+			for _, name := range []string{"home-1", "aws-1"} {
+				if list := s.revocations(name); !list.HasNode(id) {
+					t.Errorf("%s trusts what was removed: %+v", name, list)
+				}
+			}
+		})
+	}
+}
+
+// revocations returns what a node has revoked.
+func (s *trial) revocations(name string) revocation.List {
+	s.t.Helper()
+	admin, err := credentials.Load(configuration.Directory(s.config))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	n := s.find(name)
+	c := client.New(client.Peer{Address: n.Address.Value, Authority: admin.Authority, ID: n.ID}, admin.TLS(), time.Now)
+	defer c.Close()
+	signed, err := client.Do(s.t.Context(), c, route.GetRevocations(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	opened, err := document.Open(admin.Authority, document.Revocations, signed.Signed)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	list, err := revocation.Decode(opened.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// snapshot returns what puts every location back to what it is now.
+func (s *trial) snapshot() func() {
+	s.t.Helper()
+	var undo []func()
+	for i := range s.bed.Paths {
+		undo = append(undo, s.bed.Snapshot(i))
+	}
+	return func() {
+		for _, roll := range undo {
+			roll()
+		}
+		if err := os.RemoveAll(filepath.Join(s.config, "catalog")); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // TestNodeThatLies: it says that it has the newest list that there can be.
 func TestNodeThatLies(t *testing.T) {
 	s := newNodes(t)
@@ -355,20 +438,12 @@ func (s *trial) loseRegistry(node *lifecycletest.Node) {
 	t := s.t
 	t.Helper()
 	s.want(0, "node", "enroll", node.Address, node.EnrollmentCode(), "home-1")
-	var undo []func()
-	for i := range s.bed.Paths {
-		undo = append(undo, s.bed.Snapshot(i))
-	}
+	undo := s.snapshot()
 	for i := range 3 {
 		name := fmt.Sprintf("web-%d", i)
 		s.want(0, "node", "provision", name, filepath.Join(t.TempDir(), name))
 	}
-	for _, roll := range undo {
-		roll()
-	}
-	if err := os.RemoveAll(filepath.Join(s.config, "catalog")); err != nil {
-		t.Fatal(err)
-	}
+	undo()
 	if got := s.registry().Membership; got != 1 {
 		t.Fatalf("the registry is at %d", got)
 	}

@@ -94,6 +94,7 @@ func open() *server.Handlers {
 	server.Handle(h, route.GetInfo(), answers[message.None, message.Info])
 	server.Handle(h, route.GetStatus(), answers[message.None, message.Status])
 	server.Handle(h, route.GetMesh(), answers[message.None, message.MeshKey])
+	server.Handle(h, route.GetRevocations(), answers[message.None, message.Document])
 	server.Handle(h, route.PutMembership(), answers[message.Document, message.Serial])
 	server.Handle(h, route.PutRevocations(), answers[message.Document, message.Serial])
 	server.Handle(h, route.PutCertificate(), answers[message.Certificate, message.None])

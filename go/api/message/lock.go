@@ -11,6 +11,8 @@ type Lock struct {
 	ID     pki.NodeID  `json:"id"`
 	Name   string      `json:"name"`
 	Volume volumeid.ID `json:"volume"`
+	// Others is what another copy of the header says, where that is something else.
+	Others []Lock `json:"others,omitempty"`
 }
 
 // Unlock opens a locked node's state volume.

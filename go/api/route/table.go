@@ -54,6 +54,12 @@ func GetMesh() Call[message.None, message.MeshKey] {
 	return Call[message.None, message.MeshKey]{get("mesh", "/v1/mesh", "The public key of the node's WireGuard.", small)}
 }
 
+// GetRevocations asks for the revocation list. Signed is empty where there is none yet.
+func GetRevocations() Call[message.None, message.Document] {
+	return Call[message.None, message.Document]{get("revoked", "/v1/revocations",
+		"The signed revocation list that the node has, if any.", documentSize)}
+}
+
 // PutMembership hands a node the membership list.
 func PutMembership() Call[message.Document, message.Serial] {
 	return Call[message.Document, message.Serial]{change("membership", http.MethodPut, "/v1/membership",
@@ -63,7 +69,7 @@ func PutMembership() Call[message.Document, message.Serial] {
 // PutRevocations hands a node the revocation list.
 func PutRevocations() Call[message.Document, message.Serial] {
 	return Call[message.Document, message.Serial]{change("revocations", http.MethodPut, "/v1/revocations",
-		"Hands the node a revocation list. It keeps the newest one, and refuses one that is older than its own.", documentSize)}
+		"Hands the node a revocation list. It keeps the newest one, and refuses one that is older than its own, or revokes less.", documentSize)}
 }
 
 // PutCertificate hands a node a new certificate.
@@ -104,7 +110,7 @@ func All() []Route {
 	return []Route{
 		GetOffer().Route, Enroll().Route,
 		GetLock().Route, Unlock().Route,
-		GetInfo().Route, GetStatus().Route, GetMesh().Route,
+		GetInfo().Route, GetStatus().Route, GetMesh().Route, GetRevocations().Route,
 		PutMembership().Route, PutRevocations().Route, PutCertificate().Route,
 		Power().Route, Erase().Route, Ping().Route, Logs().Route,
 	}

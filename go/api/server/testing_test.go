@@ -108,6 +108,7 @@ func modes(t testing.TB, c *cluster, revoked *revocation.List) map[route.State]*
 	Handle(open, route.GetInfo(), answers[message.None, message.Info])
 	Handle(open, route.GetStatus(), answers[message.None, message.Status])
 	Handle(open, route.GetMesh(), answers[message.None, message.MeshKey])
+	Handle(open, route.GetRevocations(), answers[message.None, message.Document])
 	Handle(open, route.PutMembership(), answers[message.Document, message.Serial])
 	Handle(open, route.PutRevocations(), answers[message.Document, message.Serial])
 	Handle(open, route.PutCertificate(), answers[message.Certificate, message.None])

@@ -185,6 +185,18 @@ func (r *Registry) Remove(id pki.NodeID) {
 	r.forgetRevoked()
 }
 
+// Revoke revokes all that a list does, and forgets the nodes on it. It reports whether
+// the registry lacked any of that.
+func (r *Registry) Revoke(list revocation.List) bool {
+	merged := r.Revoked.Merge(list)
+	if merged.Equal(r.Revoked) {
+		return false
+	}
+	r.Revoked = merged
+	r.forgetRevoked()
+	return true
+}
+
 func (r *Registry) forgetRevoked() {
 	r.Nodes = slices.DeleteFunc(r.Nodes, func(n Node) bool { return r.Revoked.HasNode(n.ID) })
 }

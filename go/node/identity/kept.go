@@ -3,6 +3,7 @@ package identity
 import (
 	"bytes"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -99,10 +100,33 @@ func (k *Kept) ReplaceMembership(signed []byte) (changed bool, err error) {
 	return k.replaceList(membershipFile, signed, (*Identity).setMembership, func(i *Identity) *document.Document { return i.Membership })
 }
 
+// ErrRevokesLess is wrapped where a revocation list lacks what the one that there is
+// revokes.
+var ErrRevokesLess = errors.New("revokes less than the one that there is")
+
 // ReplaceRevocations does for the revocation list what ReplaceMembership does for the
-// membership list. A list that revokes the node itself is taken like any other.
+// membership list. A list that revokes the node itself is taken like any other. One that
+// lacks something that is revoked is refused with an error that wraps ErrRevokesLess,
+// whatever its serial: storage that was put back to an earlier state makes admins sign
+// such lists, and who was removed would be trusted again.
 func (k *Kept) ReplaceRevocations(signed []byte) (changed bool, err error) {
-	return k.replaceList(revocationsFile, signed, (*Identity).setRevocations, func(i *Identity) *document.Document { return i.Revocations })
+	return k.replaceList(revocationsFile, signed, (*Identity).replaceRevocations, func(i *Identity) *document.Document { return i.Revocations })
+}
+
+// replaceRevocations gives an identity a revocation list after the one that it has.
+func (i *Identity) replaceRevocations(signed []byte) error {
+	current, serial := i.Revoked, uint64(0)
+	if i.Revocations != nil {
+		serial = i.Revocations.Serial
+	}
+	if err := i.setRevocations(signed); err != nil {
+		return err
+	}
+	// One that is older as well is refused as that.
+	if i.Revocations.Serial >= serial && !i.Revoked.Merge(current).Equal(i.Revoked) {
+		return fmt.Errorf("the revocation list with serial %d %w", i.Revocations.Serial, ErrRevokesLess)
+	}
+	return nil
 }
 
 func (k *Kept) replaceList(name string, signed []byte, set func(*Identity, []byte) error, of func(*Identity) *document.Document) (bool, error) {

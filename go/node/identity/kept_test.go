@@ -170,6 +170,33 @@ func TestReplaceCertificate(t *testing.T) {
 	}
 }
 
+// TestRevokesLess: who was revoked stays that, whatever an admin signs later.
+func TestRevokesLess(t *testing.T) {
+	ca, folder := first(t), t.TempDir()
+	kept := install(t, folder, build(t, parts(t, ca)))
+	removed := pki.NodeID{9}
+	for serial, step := range []struct {
+		list revocation.List
+		less bool
+	}{
+		{revocation.List{}.WithNode(removed), false},
+		{revocation.List{}.WithNode(removed).WithAdmins(issued().Add(50 * time.Second)), false},
+		{revocation.List{}, true},
+		{revocation.List{}.WithNode(removed), true},
+		{revocation.List{}.WithNode(removed).WithAdmins(issued().Add(40 * time.Second)), true},
+		{revocation.List{}.WithNode(pki.NodeID{8}).WithAdmins(issued().Add(50 * time.Second)), true},
+		{revocation.List{}.WithNode(removed).WithNode(pki.NodeID{8}).WithAdmins(issued().Add(60 * time.Second)), false},
+	} {
+		changed, err := kept.ReplaceRevocations(revoked(t, ca, uint64(serial)+100, step.list))
+		if changed == step.less || errors.Is(err, ErrRevokesLess) != step.less {
+			t.Errorf("step %d: %v, %v", serial, changed, err)
+		}
+	}
+	if i := load(t, folder); !i.Revoked.HasNode(removed) || i.Revocations.Serial != 106 {
+		t.Errorf("%+v", i.Revoked)
+	}
+}
+
 // TestFullDisk: a list that can't be written counts, and is written when it is given
 // once more. A certificate that can't be doesn't.
 func TestFullDisk(t *testing.T) {

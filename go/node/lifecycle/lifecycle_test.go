@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -181,6 +182,44 @@ func TestUnlock(t *testing.T) {
 	do(t, k.member(n, id), route.GetMesh(), nil)
 }
 
+// TestForgedOwner: one copy of the header is forged. The node says nothing of its name, as
+// that may be anything, and opens with the key of the true one.
+func TestForgedOwner(t *testing.T) {
+	k := newCluster(t, keystest.First(t))
+	volume := newVolume(t)
+	n := lifecycletest.Start(t, volume, nil)
+	id, err := k.enroll(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped(t, n)
+	volume.Lock()
+	forged := header.Owner{Volume: volumeid.ID{9}, Node: pki.NodeID{9}, Name: "x;reboot|sh"}
+	volume.Forged = &forged
+	n = lifecycletest.Start(t, volume, nil)
+	n.Shows(fmt.Sprintf("^PowerCloud node %[1]s \\(%[1]s\\) is locked: its state volume is encrypted\\.\nOn your admin machine run: pcctl --repo \\.\\.\\. node unlock %[1]s\nunlock code: \\S+\n$", forged.Node))
+	var fingerprint pki.Fingerprint
+	typed, err := code.Parse(n.UnlockCode(), len(fingerprint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(fingerprint[:], typed)
+	c, err := client.Pinned(t.Context(), parse(t, n.Address), fingerprint, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if lock := do(t, c, route.GetLock(), nil); lock.ID != forged.Node || len(lock.Others) != 1 || lock.Others[0].ID != id || lock.Others[0].Volume != (volumeid.ID{1}) {
+		t.Errorf("%+v", lock)
+	}
+	if c, err = client.Pinned(t.Context(), parse(t, n.Address), fingerprint, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	do(t, c, route.Unlock(), &message.Unlock{Volume: volumeid.ID{1}, VolumeKey: volumeKey()})
+	do(t, k.member(n, id), route.GetMesh(), nil)
+}
+
 func TestPowerAndErase(t *testing.T) {
 	k := newCluster(t, keystest.First(t))
 	n, admin, _ := k.open()
@@ -242,13 +281,20 @@ func TestLists(t *testing.T) {
 	wantCode(t, "", admin, route.PutMembership(), forged)
 	wantCode(t, "", admin, route.PutMembership(), k.revoked(9, revocation.List{}))
 
+	if got := do(t, admin, route.GetRevocations(), nil); len(got.Signed) != 0 {
+		t.Errorf("a node without a revocation list has %x", got.Signed)
+	}
 	if got := do(t, admin, route.PutRevocations(), k.revoked(2, revocation.List{}.WithNode(pki.NodeID{3}))); got.Serial != 2 {
 		t.Errorf("%+v", got)
 	}
 	wantCode(t, message.CodeOlder, admin, route.PutRevocations(), k.revoked(1, revocation.List{}))
+	wantCode(t, message.CodeOlder, admin, route.PutRevocations(), k.revoked(3, revocation.List{}))
+	if got := do(t, admin, route.GetRevocations(), nil); !bytes.Equal(got.Signed, k.revoked(2, revocation.List{}.WithNode(pki.NodeID{3})).Signed) {
+		t.Errorf("the node has another list: %x", got.Signed)
+	}
 	// The admin is revoked by the request that is answered; the connection is no use any
 	// more.
-	do(t, admin, route.PutRevocations(), k.revoked(3, revocation.List{}.WithAdmins(k.issued.Add(time.Second))))
+	do(t, admin, route.PutRevocations(), k.revoked(3, revocation.List{}.WithNode(pki.NodeID{3}).WithAdmins(k.issued.Add(time.Second))))
 	wantCode(t, message.CodeDenied, admin, route.GetInfo(), nil)
 	if _, err := client.Do(t.Context(), k.member(n, id), route.GetInfo(), nil); !errors.Is(err, client.ErrRefused) {
 		t.Errorf("a new connection: %v", err)

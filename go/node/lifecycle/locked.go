@@ -7,6 +7,7 @@ import (
 
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/api/server"
+	"powercloud.unidatum.com/go/cluster/nodename"
 	"powercloud.unidatum.com/go/node/unlock"
 	"powercloud.unidatum.com/go/node/volume/header"
 )
@@ -17,7 +18,7 @@ func (r *run) locked(ctx context.Context, owners []header.Owner) (folder string,
 		return "", errors.New("the state volume says nothing of whose it is")
 	}
 	done := make(chan struct{})
-	desk, err := unlock.New(unlock.Config{Owner: owners[0], Random: r.Random, Log: r.Log, Open: func(key *header.Key) error {
+	desk, err := unlock.New(unlock.Config{Owners: owners, Random: r.Random, Log: r.Log, Open: func(key *header.Key) error {
 		err := r.alone(func() error {
 			if folder != "" {
 				// The answer was lost to whoever opened it.
@@ -44,8 +45,13 @@ func (r *run) locked(ctx context.Context, owners []header.Owner) (folder string,
 	if err != nil {
 		return "", err
 	}
+	// Whoever had the disk can have written the name, and somebody is to type it.
+	name := owners[0].Name
+	if nodename.Check(name) != nil {
+		name = owners[0].Node.String()
+	}
 	notice := fmt.Sprintf("PowerCloud node %s (%s) is locked: its state volume is encrypted.\nOn your admin machine run: pcctl --repo ... node unlock %s\nunlock code: %s\n",
-		owners[0].Name, owners[0].Node, owners[0].Name, desk.Code())
+		name, owners[0].Node, name, desk.Code())
 	if err := r.serve(ctx, mode(route.Locked, certificate, desk.Handlers()), notice); err != nil {
 		return "", err
 	}

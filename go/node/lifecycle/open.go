@@ -59,10 +59,16 @@ func (o *opened) certificate() (*tls.Certificate, error) {
 	return &certificate, nil
 }
 
-// identify returns who a caller is, by the authority and what it has revoked.
+// identify returns who a caller is, by the authority and what it has revoked. A
+// certificate of a later time than the clock's shows that the clock is behind: whoever
+// gives the node a wrong time keeps no admin away by that.
 func (o *opened) identify(certificate *x509.Certificate) (pki.Identity, error) {
 	i, _ := o.Identity.Current()
-	return i.Verify(certificate, o.time())
+	at := o.time()
+	if issued := certificate.NotBefore.Add(pki.Allowance); at.Before(issued) {
+		at = issued
+	}
+	return i.Verify(certificate, at)
 }
 
 // time returns the time by which certificates are judged. It is not before the issue
@@ -131,6 +137,13 @@ func (o *opened) handle(h *server.Handlers) {
 		i, _ := o.Identity.Current()
 		return &message.MeshKey{Key: i.MeshPublic()}, nil
 	})
+	server.Handle(h, route.GetRevocations(), func(context.Context, server.Caller, *message.None) (*message.Document, error) {
+		i, _ := o.Identity.Current()
+		if i.Revocations == nil {
+			return new(message.Document), nil
+		}
+		return &message.Document{Signed: i.Revocations.Signed()}, nil
+	})
 	server.Handle(h, route.PutMembership(), func(_ context.Context, _ server.Caller, d *message.Document) (*message.Serial, error) {
 		_, err := o.Identity.ReplaceMembership(d.Signed)
 		i, _ := o.Identity.Current()
@@ -181,7 +194,7 @@ func (o *opened) renew(_ context.Context, caller server.Caller, c *message.Certi
 // serial returns the serial of a document that was to be replaced.
 func serial(d *document.Document, err error) (*message.Serial, error) {
 	switch {
-	case errors.Is(err, document.ErrOlder):
+	case errors.Is(err, document.ErrOlder), errors.Is(err, identity.ErrRevokesLess):
 		return nil, message.Errorf(message.CodeOlder, "%v", err)
 	case err != nil:
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
@@ -23,8 +24,9 @@ import (
 
 // Config is what a Desk works with.
 type Config struct {
-	// Owner is whose the volume is, as its header says.
-	Owner header.Owner
+	// Owners are whose the volume is, as the copies of its header say, at least one. One of
+	// them can be forged.
+	Owners []header.Owner
 	// Open opens the volume. It is called once at a time. A wrong key gives
 	// header.ErrWrongKey.
 	Open func(*header.Key) error
@@ -68,16 +70,24 @@ func (d *Desk) Key() ed25519.PrivateKey { return d.key }
 func (d *Desk) Handlers() *server.Handlers {
 	h := server.NewHandlers()
 	server.Handle(h, route.GetLock(), func(context.Context, server.Caller, *message.None) (*message.Lock, error) {
-		return &message.Lock{ID: d.config.Owner.Node, Name: d.config.Owner.Name, Volume: d.config.Owner.Volume}, nil
+		first := lock(d.config.Owners[0])
+		for _, other := range d.config.Owners[1:] {
+			first.Others = append(first.Others, lock(other))
+		}
+		return &first, nil
 	})
 	server.Handle(h, route.Unlock(), d.unlock)
 	return h
 }
 
+func lock(o header.Owner) message.Lock {
+	return message.Lock{ID: o.Node, Name: o.Name, Volume: o.Volume}
+}
+
 func (d *Desk) unlock(ctx context.Context, caller server.Caller, request *message.Unlock) (*message.None, error) {
 	defer request.Wipe()
-	if request.Volume != d.config.Owner.Volume {
-		return nil, message.Errorf(message.CodeUnlock, "the key is for the volume %s, and this one is %s", request.Volume, d.config.Owner.Volume)
+	if !slices.ContainsFunc(d.config.Owners, func(o header.Owner) bool { return o.Volume == request.Volume }) {
+		return nil, message.Errorf(message.CodeUnlock, "the key is for the volume %s, and this one is %s", request.Volume, d.config.Owners[0].Volume)
 	}
 	// Anyone can try a key, and would keep an admin out who had to find a moment without.
 	select {

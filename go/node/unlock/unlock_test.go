@@ -22,12 +22,17 @@ func owner() header.Owner {
 	return header.Owner{Volume: volumeid.ID{1}, Node: pki.NodeID{2}, Name: "home-1"}
 }
 
+// other is what a forged copy of the header says.
+func other() header.Owner {
+	return header.Owner{Volume: volumeid.ID{5}, Node: pki.NodeID{6}, Name: "home-2"}
+}
+
 // rightKey opens the volume of the tests.
 func rightKey() message.Key { return message.Key{3} }
 
 func newDesk(t *testing.T, log *bytes.Buffer, open func(*header.Key) error) *Desk {
 	t.Helper()
-	d, err := New(Config{Owner: owner(), Open: open, Random: rand.Reader, Log: slog.New(slog.NewTextHandler(log, nil))})
+	d, err := New(Config{Owners: []header.Owner{owner(), other()}, Open: open, Random: rand.Reader, Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +59,7 @@ func TestUnlock(t *testing.T) {
 		err     error
 	}{
 		"the key":        {message.Unlock{Volume: owner().Volume, VolumeKey: rightKey()}, "", nil},
+		"another owner":  {message.Unlock{Volume: other().Volume, VolumeKey: rightKey()}, "", nil},
 		"another key":    {message.Unlock{Volume: owner().Volume, VolumeKey: message.Key{4}}, message.CodeUnlock, nil},
 		"no key":         {message.Unlock{Volume: owner().Volume}, message.CodeUnlock, nil},
 		"another volume": {message.Unlock{Volume: volumeid.ID{7}, VolumeKey: rightKey()}, message.CodeUnlock, nil},

@@ -18,6 +18,9 @@ type Volume struct {
 	// Creating, unless nil, is called before anything is created, and fails it with an
 	// error.
 	Creating func(context.Context) error
+	// Forged, unless nil, is whose the locked volume is as a forged copy of its header
+	// says, which comes before the true one.
+	Forged *header.Owner
 
 	mu    sync.Mutex
 	made  bool
@@ -46,7 +49,11 @@ func (v *Volume) Look() (state.Found, error) {
 	case !v.made:
 		return state.Found{Condition: state.Blank}, nil
 	case !v.open:
-		return state.Found{Condition: state.Locked, Owners: []header.Owner{v.owner}}, nil
+		owners := []header.Owner{v.owner}
+		if v.Forged != nil {
+			owners = append([]header.Owner{*v.Forged}, owners...)
+		}
+		return state.Found{Condition: state.Locked, Owners: owners}, nil
 	}
 	return state.Found{Condition: state.Open, Folder: v.Folder}, nil
 }
