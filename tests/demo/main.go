@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -83,8 +84,12 @@ func show(ctx context.Context, o *machine.Observed, pcctl session) error {
 		{"status"},
 		{"node", "poweroff", name},
 	} {
-		if err := pcctl.run(ctx, command...); err != nil {
+		said, err := pcctl.run(ctx, command...)
+		if err != nil {
 			return err
+		}
+		if command[0] == "status" && !strings.HasSuffix(said, "\nall nodes healthy\n") {
+			return errors.New("not all nodes are healthy")
 		}
 	}
 	return nil
@@ -93,9 +98,12 @@ func show(ctx context.Context, o *machine.Observed, pcctl session) error {
 // session runs pcctl.
 type session struct{ pcctl, folder string }
 
-func (s session) run(ctx context.Context, arguments ...string) error {
+// run shows a command and what it prints, and returns the latter.
+func (s session) run(ctx context.Context, arguments ...string) (string, error) {
 	fmt.Printf("$ pcctl %s\n", strings.Join(arguments, " "))
 	command := exec.CommandContext(ctx, s.pcctl, arguments...)
-	command.Dir, command.Stdout, command.Stderr = s.folder, os.Stdout, os.Stderr
-	return command.Run()
+	var said strings.Builder
+	command.Dir, command.Stdout, command.Stderr = s.folder, io.MultiWriter(os.Stdout, &said), os.Stderr
+	err := command.Run()
+	return said.String(), err
 }

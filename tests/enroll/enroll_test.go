@@ -59,6 +59,9 @@ func unlock(ctx context.Context, t *testing.T, m *machine.Machine, a *admin.Admi
 	m.Expect(ctx, connected+`PowerCloud node home-1 \([0-9a-f]{16}\) is locked: its state volume is encrypted\.`)
 	address := m.Address(ctx, port)
 	shown := code(ctx, m, "unlock")
+	if status := a.Run(ctx, "status"); !strings.Contains(status, "home-1: unreachable (") {
+		t.Errorf("of a node that is locked, status says\n%s", status)
+	}
 	wrong := "AAAA" + shown[4:]
 	if said := a.Refused(ctx, "node", "unlock", name, wrong, address); said != "pcctl: node key does not match the unlock code" {
 		t.Errorf("with a wrong code, node unlock said %q", said)
@@ -118,6 +121,9 @@ func TestConsole(t *testing.T) {
 	first := info(ctx, a)
 	if first["lockdown"] != "confidentiality" || first["boot"] != "UEFI, Secure Boot off" || first["name"] != name {
 		t.Errorf("node info printed %v", first)
+	}
+	if got := first["volume"]; got != "authenticated: AES-256-XTS with HMAC-SHA256 per sector (dm-integrity)" {
+		t.Errorf("node info says of the volume that it is %q", got)
 	}
 	if got := size(t, first); got < 600 || got > 766 {
 		t.Errorf("the volume has %d MiB", got)

@@ -1,12 +1,14 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
@@ -21,14 +23,44 @@ func JSONFlag() cli.Flag {
 	}
 }
 
-// WriteJSON writes one JSON document on a line of its own.
+// WriteJSON writes one JSON document on a line of its own. Nothing in it can drive a
+// terminal: what JSON itself leaves as it is of such characters is escaped too.
 func WriteJSON(w io.Writer, document any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(document); err != nil {
 		return &OutputError{err}
 	}
+	if _, err := w.Write(escapeJSON(text.Bytes())); err != nil {
+		return &OutputError{err}
+	}
 	return nil
+}
+
+// escapeJSON escapes in JSON on one line what a terminal would act on. All of that is in
+// strings.
+func escapeJSON(line []byte) []byte {
+	content, end := bytes.CutSuffix(line, []byte("\n"))
+	if bytes.IndexFunc(content, needsEscape) < 0 {
+		return line
+	}
+	var escaped []byte
+	for len(content) > 0 {
+		r, size := utf8.DecodeRune(content)
+		if needsEscape(r) {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+			}
+		} else {
+			escaped = append(escaped, content[:size]...)
+		}
+		content = content[size:]
+	}
+	if end {
+		escaped = append(escaped, '\n')
+	}
+	return escaped
 }
 
 // Printable returns a name for people to read: characters that a terminal

@@ -86,15 +86,11 @@ func (c *cluster) admin() (*tls.Certificate, error) {
 
 // certify writes an admin certificate for this machine if it has none of the cluster.
 func (c *cluster) certify(ctx context.Context) error {
-	authority, err := credentials.Authority(c.Directory())
-	if err == nil && authority.Fingerprint() == c.ca.Authority().Fingerprint() {
-		return nil
-	}
+	// If it is another cluster's, 'pcctl login' changes that.
 	if has, err := credentials.Exist(c.Directory()); err != nil || has {
-		// It is another cluster's: 'pcctl login' changes that.
 		return err
 	}
-	_, err = c.Certify(ctx, c.objects.Repository)
+	_, err := c.Certify(ctx, c.objects.Repository)
 	return err
 }
 

@@ -22,9 +22,9 @@ const (
 
 // WriteInfo writes a node's details for people: a line for each, and a table of its
 // peers in the mesh.
-func WriteInfo(w io.Writer, info message.Info, now time.Time) error {
+func WriteInfo(w io.Writer, name string, info message.Info, now time.Time) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, field := range fields(info, now) {
+	for _, field := range fields(name, info, now) {
 		fmt.Fprintf(table, "%s\t%s\n", field[0], command.Line(field[1]))
 	}
 	if err := table.Flush(); err != nil {
@@ -56,7 +56,7 @@ func row(table *tabwriter.Writer, cells ...string) {
 
 // fields returns the names of a node's details and what they are. Those that the node
 // doesn't have are left out.
-func fields(info message.Info, now time.Time) [][2]string {
+func fields(name string, info message.Info, now time.Time) [][2]string {
 	all := [][2]string{
 		{"name", info.Name},
 		{"id", info.ID.String()},
@@ -73,7 +73,7 @@ func fields(info message.Info, now time.Time) [][2]string {
 	all = append(all,
 		[2]string{"version", info.Version},
 		[2]string{"uptime", uptime(info.Uptime)},
-		[2]string{"certificate", certificate(info.CertificateExpires, info.Name, now)},
+		[2]string{"certificate", certificate(info.CertificateExpires, name, now)},
 		[2]string{"cluster CA", info.Authority})
 	if info.Membership != 0 {
 		all = append(all, [2]string{"membership", serial(info.Membership)})

@@ -17,7 +17,7 @@ import (
 func written(t testing.TB, i message.Info) string {
 	t.Helper()
 	var b strings.Builder
-	if err := WriteInfo(&b, i, now); err != nil {
+	if err := WriteInfo(&b, "home-1", i, now); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -153,7 +153,7 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestBrokenOutput(t *testing.T) {
 	for name, err := range map[string]error{
-		"info":            WriteInfo(broken{}, info(t), now),
+		"info":            WriteInfo(broken{}, "home-1", info(t), now),
 		"status":          WriteStatus(broken{}, nil, now),
 		"status, as JSON": WriteStatusJSON(broken{}, []Answer{{Name: "a"}}, now),
 	} {
@@ -188,7 +188,7 @@ func FuzzInfo(f *testing.F) {
 		}
 		text := written(t, i)
 		harmless(t, text)
-		lines := len(fields(i, now))
+		lines := len(fields("home-1", i, now))
 		if i.Mesh != nil && len(i.Mesh.Peers) > 0 {
 			lines += 1 + len(i.Mesh.Peers)
 		}
@@ -196,4 +196,21 @@ func FuzzInfo(f *testing.F) {
 			t.Errorf("%d lines, want %d: %q", got, lines, text)
 		}
 	})
+}
+
+// TestPingedIsHarmless: a node answers with an address whose zone drives terminals.
+func TestPingedIsHarmless(t *testing.T) {
+	var pinged message.Pinged
+	const answer = `{"lookup_error":"\u001b[2J","addresses":[{"address":"fe80::1%\u001b]52;c;AAAA\u0007","tries":[{"error":"\u009b2J"},{}]}]}`
+	if err := message.Decode([]byte(answer), &pinged, false); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := writePinged(&b, &pinged); err != nil {
+		t.Fatal(err)
+	}
+	harmless(t, b.String())
+	if strings.Count(b.String(), "fe80::1") != 2 {
+		t.Errorf("%q", b.String())
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -17,8 +18,13 @@ import (
 	"powercloud.unidatum.com/go/api/route"
 )
 
-// maxRecord is the size in bytes that no record of a log exceeds as JSON.
-const maxRecord = 128 << 10
+const (
+	// maxRecord is the size in bytes that no record of a log exceeds as JSON.
+	maxRecord = 128 << 10
+	// maxLog is the size in bytes that no log exceeds that ends: nodes keep 16 MiB, and
+	// JSON may take six bytes for one.
+	maxLog = 128 << 20
+)
 
 func (g *group) logsCommand() *cli.Command {
 	return &cli.Command{
@@ -89,10 +95,14 @@ func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
 	if cmd.Bool("json") {
 		show = func(r *message.LogRecord) error { return command.WriteJSON(g.Env.Stdout, r) }
 	}
-	lines := bufio.NewScanner(stream)
+	bounded := &io.LimitedReader{R: stream, N: maxLog}
+	if request.Follow {
+		bounded.N = math.MaxInt64
+	}
+	lines := bufio.NewScanner(bounded)
 	lines.Buffer(nil, maxRecord)
 	empty := true
-	for lines.Scan() {
+	for lines.Scan() && bounded.N > 0 {
 		empty = false
 		var r message.LogRecord
 		if err := message.Decode(lines.Bytes(), &r, false); err != nil {
@@ -104,6 +114,9 @@ func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("node %s: its log breaks off: %w", n.Name, err)
+	}
+	if bounded.N <= 0 {
+		return fmt.Errorf("node %s: its log has more than %d MiB, which no log can have", n.Name, maxLog>>20)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) && request.Follow {
 		return nil

@@ -25,7 +25,7 @@ func writePinged(w io.Writer, pinged *message.Pinged) error {
 			if try.Error != "" {
 				outcome = command.Line(try.Error)
 			}
-			fmt.Fprintf(table, "%s\t%s\n", a.Address, outcome)
+			fmt.Fprintf(table, "%s\t%s\n", command.Line(a.Address.String()), outcome)
 		}
 	}
 	if pinged.Untried > 0 {

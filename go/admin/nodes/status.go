@@ -111,7 +111,7 @@ type statusResult struct {
 }
 
 // WriteStatusJSON writes what nodes said, a line of JSON for each: "node" is the
-// node's name, "state" "ok" or "unreachable" with an "err", "status" what the node
+// node's name, "state" "ok" or "unreachable" with an "error", "status" what the node
 // said, and "needs_attention" a list of problems.
 func WriteStatusJSON(w io.Writer, answers []Answer, now time.Time) error {
 	for _, a := range answers {

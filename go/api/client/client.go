@@ -194,17 +194,38 @@ func (c *Client) fetch(ctx context.Context, r route.Route, body []byte) ([]byte,
 }
 
 // Read asks a node for text that comes bit by bit, until the caller closes it or ctx is
-// done.
+// done. The node has as long as for any answer to begin it.
 func Read[Request any](ctx context.Context, c *Client, call route.Stream[Request], request *Request) (io.ReadCloser, error) {
 	body, err := encode(call.Route, request)
 	if err != nil {
 		return nil, err
 	}
+	late := fmt.Errorf("the node has not answered within %s", call.Timeout+c.patience)
+	ctx, cancel := context.WithCancelCause(ctx)
+	begin := time.AfterFunc(call.Timeout+c.patience, func() { cancel(late) })
 	response, err := c.send(ctx, call.Route, body)
+	begin.Stop()
 	if err != nil {
+		if context.Cause(ctx) == late {
+			err = late
+		}
+		cancel(nil)
 		return nil, err
 	}
-	return response.Body, nil
+	return &stream{response.Body, cancel}, nil
+}
+
+// stream is a response that comes bit by bit.
+type stream struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+// Close ends the request.
+func (s *stream) Close() error {
+	err := s.ReadCloser.Close()
+	s.cancel(nil)
+	return err
 }
 
 func encode[Request any](r route.Route, request *Request) ([]byte, error) {

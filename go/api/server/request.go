@@ -99,7 +99,11 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request, c *connection) *ref
 		if err := control.SetReadDeadline(time.Time{}); err != nil {
 			return refuse(http.StatusInternalServerError, "", "the connection failed")
 		}
-		return s.stream(ctx, &pieces{w: w, control: control, pause: s.limits.Pause}, asked, c.mode, caller, body)
+		allowed := func() error {
+			_, err := c.mode.identify(&state)
+			return err
+		}
+		return s.stream(ctx, &pieces{w: w, control: control, pause: s.limits.Pause, allowed: allowed}, asked, c.mode, caller, body)
 	}
 	return s.answer(ctx, w, control, asked, c.mode, caller, body)
 }
@@ -253,11 +257,17 @@ type pieces struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	pause   time.Duration
+	// allowed returns an error when the caller is nobody any more: a stream can last
+	// longer than the certificate, which can be revoked too.
+	allowed func() error
 	begun   bool
 }
 
 // Write writes a piece, and returns when the connection has taken it.
 func (p *pieces) Write(piece []byte) (int, error) {
+	if err := p.allowed(); err != nil {
+		return 0, err
+	}
 	p.begun = true
 	if err := p.control.SetWriteDeadline(time.Now().Add(p.pause)); err != nil {
 		return 0, err

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"net"
+	"net/netip"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
@@ -60,7 +62,11 @@ func (c Config) member(h *server.Handlers, m *lifecycle.Member) []supervisor.Com
 		return &status, nil
 	})
 	server.Handle(h, route.Ping(), func(ctx context.Context, _ server.Caller, p *message.Ping) (*message.Pinged, error) {
-		pinged, err := reach.Prober{}.Ping(ctx, *p)
+		// As pcd itself looks names up.
+		lookup := func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		}
+		pinged, err := reach.Prober{Lookup: lookup}.Ping(ctx, *p)
 		return &pinged, err
 	})
 	parts := []supervisor.Component{{Name: "health", Run: facts.Run}}

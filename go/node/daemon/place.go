@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"powercloud.unidatum.com/go/node/identity"
 	"powercloud.unidatum.com/go/node/state"
+	"powercloud.unidatum.com/go/node/volume"
 	"powercloud.unidatum.com/go/node/volume/header"
 	"powercloud.unidatum.com/go/sys/gpt"
 )
@@ -37,7 +40,8 @@ func (c Config) findPlace(ctx context.Context) (state.Place, error) {
 	found, err := look(ctx, machine)
 	switch {
 	case errors.Is(err, gpt.ErrNone):
-		c.Log.Debug("there is no state disk", "err", err)
+		// It is all that tells why a disk that is there isn't used.
+		c.Log.Warn("no disk has a state partition", "err", err)
 		return c.folder(memory), nil
 	case errors.Is(err, gpt.ErrSeveral):
 		return nil, fmt.Errorf("several PowerCloud state partitions: remove or erase the disk that isn't wanted (%w)", err)
@@ -50,10 +54,38 @@ func (c Config) findPlace(ctx context.Context) (state.Place, error) {
 		c.Log.Warn("the state partition can't be made as large as its disk", "err", err)
 		grown = found
 	}
+	if err := c.wipe(grown.Device); err != nil {
+		return nil, err
+	}
 	return &state.Disk{
 		Partition: grown.Device, Target: target, Random: rand.Reader, Log: c.Log,
 		Template: func() (io.ReadCloser, error) { return os.Open(template) },
 	}, nil
+}
+
+const (
+	// commandLine is where the kernel shows its command line, which is a part of the
+	// signed image. wipeOption in there has what isn't a volume wiped; no released image
+	// has it.
+	commandLine = "/proc/cmdline"
+	wipeOption  = "powercloud.state.wipe=1"
+)
+
+// wipe makes a state partition blank that holds something else than a volume, if the
+// image is one that does that.
+func (c Config) wipe(partition string) error {
+	words, err := os.ReadFile(commandLine)
+	if err != nil {
+		return fmt.Errorf("read the kernel's command line: %w", err)
+	}
+	if !slices.Contains(strings.Fields(string(words)), wipeOption) {
+		return nil
+	}
+	wiped, err := volume.Wipe(partition)
+	if wiped {
+		c.Log.Warn("the state partition held something else, and is wiped", "partition", partition)
+	}
+	return err
 }
 
 // folder returns a place that isn't on a disk of the node's.

@@ -125,8 +125,8 @@ func (d *Desk) enroll(ctx context.Context, caller server.Caller, request *messag
 	return d.config.Join(context.WithoutCancel(ctx), request)
 }
 
-// guesses remembers from where wrong codes came. Each network has one guess a second:
-// whoever shares none with the guesser is never kept waiting.
+// guesses remembers from where wrong codes came. Each network has one guess a second. The
+// right code is never kept waiting: who guesses can't keep away who knows it.
 type guesses struct {
 	now func() time.Time
 
@@ -153,11 +153,11 @@ func (g *guesses) try(source string, guess func() bool) (right, waits bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	if now.Before(g.until[source]) {
-		return false, true
-	}
 	if guess() {
 		return true, false
+	}
+	if now.Before(g.until[source]) {
+		return false, true
 	}
 	if len(g.until) >= maxNetworks && !now.Before(g.swept.Add(pause)) {
 		g.swept = now

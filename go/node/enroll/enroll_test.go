@@ -72,7 +72,7 @@ func request() *message.Enrollment {
 }
 
 // TestGuessesOfOneNetwork tries a thousand codes from one network. It has one guess a
-// second, and nobody else waits.
+// second, and who knows the code never waits, there or elsewhere.
 func TestGuessesOfOneNetwork(t *testing.T) {
 	d := newDesk(t, nil)
 	for second := range 3 {
@@ -90,10 +90,7 @@ func TestGuessesOfOneNetwork(t *testing.T) {
 		if tried != 1 {
 			t.Errorf("second %d: %d guesses", second, tried)
 		}
-		if err := d.admit(d.caller(t, "[2001:db8::1]:1", d.code)); !message.HasCode(err, message.CodeBusy) {
-			t.Errorf("the right code where a wrong one came from: %v", err)
-		}
-		for _, other := range []string{"[2001:db8:0:1::1]:1", "192.0.2.1:1"} {
+		for _, other := range []string{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", "192.0.2.1:1"} {
 			if err := d.admit(d.caller(t, other, d.code)); err != nil {
 				t.Errorf("the right code from %s: %v", other, err)
 			}

@@ -115,8 +115,12 @@ func TestCheck(t *testing.T) {
 		if p.Revocations == nil {
 			continue
 		}
-		err := CheckBundle(func() time.Time { return test.at })(bundle(t, i))
-		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+		// Its clock says nothing to a machine that never had the right time.
+		want := test.want
+		if want == pki.ErrExpired || want == pki.ErrNotYetValid {
+			want = nil
+		}
+		if err := CheckBundle(bundle(t, i)); !errors.Is(err, want) || (err == nil) != (want == nil) {
 			t.Errorf("%s: the bundle: %v", title, err)
 		}
 	}
@@ -159,7 +163,7 @@ func TestBundle(t *testing.T) {
 	} {
 		b := bundle(t, want)
 		change(b)
-		if err := CheckBundle(issued)(b); err == nil {
+		if err := CheckBundle(b); err == nil {
 			t.Errorf("%s: it is accepted", title)
 		} else if strings.Contains(err.Error(), fmt.Sprintf("%x", b.NodeKey[:])) {
 			t.Errorf("%s: %v", title, err)

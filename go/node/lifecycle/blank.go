@@ -115,7 +115,7 @@ func (r *run) settle(ctx context.Context, i *identity.Identity, key *header.Key)
 // joinByBundle makes the node a member if it has a join bundle. Without one, or with
 // one that is no good, it returns "".
 func (r *run) joinByBundle(ctx context.Context) (folder string, err error) {
-	bundle, err := r.Bundle(ctx, identity.CheckBundle(r.Now))
+	bundle, err := r.Bundle(ctx, identity.CheckBundle)
 	if errors.Is(err, join.ErrNone) {
 		return "", nil
 	}

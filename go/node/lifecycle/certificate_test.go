@@ -204,4 +204,21 @@ func TestClockBehind(t *testing.T) {
 	if at := k.expires(n, id); !at.Equal(renewed.NotAfter) {
 		t.Errorf("the node shows a certificate to %s", at)
 	}
+	// And so is that of an admin who got it a month later.
+	do(t, k.later(30*24*time.Hour).member(n, id), route.GetInfo(), nil)
+}
+
+// TestBundleAndWrongClock: whatever its clock says, a machine joins by a good bundle.
+func TestBundleAndWrongClock(t *testing.T) {
+	for _, year := range []int{2001, 2001 + 100} {
+		k := newCluster(t, keystest.First(t))
+		n := lifecycletest.Start(t, newVolume(t), func(c *lifecycle.Config) {
+			given(k.bundle(k))(c)
+			c.Now = func() time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+		})
+		n.Shows(`PowerCloud node web-1 `)
+		if text := n.Log.String(); !strings.Contains(text, "joined the cluster with a join bundle") {
+			t.Errorf("in %d: %s", year, text)
+		}
+	}
 }

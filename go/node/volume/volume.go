@@ -74,6 +74,21 @@ func look(disk *os.File) (header.Copies, error) {
 	return copies, nil
 }
 
+// Wipe makes a partition blank that holds something else than a volume, of which it
+// overwrites the first MiB, and reports whether it did. A volume stays, and so does one
+// whose header is damaged.
+func Wipe(partition string) (wiped bool, err error) {
+	_, err = Look(partition)
+	switch {
+	case errors.Is(err, ErrForeign):
+		err = withDisk(partition, func(disk *os.File) error { return header.Erase(disk) })
+		return err == nil, err
+	case errors.Is(err, ErrBlank), errors.Is(err, header.ErrHeader):
+		return false, nil
+	}
+	return false, err
+}
+
 // Volume is an open state volume.
 type Volume struct {
 	// Unrepaired is why a copy of the header that isn't as it should be could not be

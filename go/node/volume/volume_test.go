@@ -84,7 +84,18 @@ func TestRefused(t *testing.T) {
 	if _, err := Format(t.Context(), Options{Partition: foreign}); !errors.Is(err, ErrForeign) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+	for _, want := range []bool{true, false} {
+		if wiped, err := Wipe(foreign); wiped != want || err != nil {
+			t.Errorf("wiping: %v, %v", wiped, err)
+		}
+		if _, err := Look(foreign); !errors.Is(err, ErrBlank) {
+			t.Errorf("what was wiped: %v", err)
+		}
+	}
 	damaged := partition(t, "PCvolume, and then something else")
+	if wiped, err := Wipe(damaged); wiped || err != nil {
+		t.Errorf("a damaged header is wiped: %v, %v", wiped, err)
+	}
 	if _, err := Format(t.Context(), Options{Partition: damaged}); !errors.Is(err, header.ErrHeader) || errors.Is(err, ErrForeign) {
 		t.Errorf("a damaged header: %v", err)
 	}
