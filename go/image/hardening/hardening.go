@@ -5,6 +5,7 @@ package hardening
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"powercloud.unidatum.com/go/image/kconfig"
@@ -55,6 +56,11 @@ type Recommendation struct {
 	Architecture string
 	// If, when not empty, is a symbol without which the setting has no meaning.
 	If string
+	// Or are symbols of which one that is y does as well.
+	Or []string
+	// List is for a symbol whose value is a list in quotes, with commas. The kernel's
+	// may hold more than the recommended value does, in any order.
+	List bool
 	// Unless is for an option or a parameter that isn't set: a symbol with the value
 	// that makes it unnecessary, since it gives the default or leaves out what is to
 	// be forbidden. It is empty where nothing does.
@@ -95,6 +101,9 @@ func Departures(k Kernel) []Departure {
 		switch {
 		case r.Kind == Symbol:
 			here = k.Config.Get(r.Name)
+			if slices.ContainsFunc(r.Or, func(symbol string) bool { return k.Config.Get(symbol) == "y" }) || r.List && holds(here, r.Value) {
+				continue
+			}
 		case !ok && r.Unless.Symbol != "" && k.Config.Get(r.Unless.Symbol) == r.Unless.Value:
 			continue
 		case !ok:
@@ -105,6 +114,13 @@ func Departures(k Kernel) []Departure {
 		}
 	}
 	return found
+}
+
+// holds tells whether a list has every word of another one.
+func holds(list, words kconfig.Value) bool {
+	split := func(v kconfig.Value) []string { return strings.Split(strings.Trim(string(v), `"`), ",") }
+	there := split(list)
+	return !slices.ContainsFunc(split(words), func(word string) bool { return !slices.Contains(there, word) })
 }
 
 // settings returns the options and the parameters that are set. Of an option that is

@@ -114,6 +114,42 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestLists has lists that hold what is recommended, and such that don't.
+func TestLists(t *testing.T) {
+	for list, want := range map[kconfig.Value]bool{
+		`"lockdown,yama,landlock"`:     false,
+		`"bpf,landlock,yama,lockdown"`: false,
+		`"lockdown,yama"`:              true,
+		`"lockdown,yama,landlocked"`:   true,
+		`"lockdown yama landlock"`:     true,
+		`""`:                           true,
+		kconfig.No:                     true,
+	} {
+		config := kconfig.Config{"LSM": list}
+		if got := symbolDeparts(config, "LSM"); got != want {
+			t.Errorf("%s: it departs is %v, want %v", list, got, want)
+		}
+	}
+}
+
+// TestAlternatives has one symbol instead of another.
+func TestAlternatives(t *testing.T) {
+	for symbol, want := range map[string]bool{
+		"SECURITY_SELINUX": false, "SECURITY_APPARMOR": false, "SECURITY_SMACK": false, "SECURITY_TOMOYO": false, "SECURITY_YAMA": true,
+	} {
+		if got := symbolDeparts(kconfig.Config{symbol: "y"}, "SECURITY_SELINUX"); got != want {
+			t.Errorf("%s: it departs is %v, want %v", symbol, got, want)
+		}
+	}
+}
+
+// symbolDeparts tells whether a configuration departs by a symbol.
+func symbolDeparts(config kconfig.Config, symbol string) bool {
+	return slices.ContainsFunc(Departures(Kernel{Architecture: "amd64", Config: config}), func(d Departure) bool {
+		return d.Setting == Setting{Symbol, symbol}
+	})
+}
+
 func TestRecommendationsAreThereOnce(t *testing.T) {
 	type place struct {
 		Setting
