@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -159,6 +160,10 @@ func TestPcdFrozen(t *testing.T) {
 	m.Expect(ctx, `is waiting to be enrolled`)
 }
 
+// leastPause is how long the kernel waits at least between a panic and the reset. It
+// waits for 10 seconds (kernel/panic), by its own clock.
+const leastPause = 8 * time.Second
+
 // TestPcinitCrashes has PID 1's runtime crash again and again: the kernel panics and the
 // machine starts again, which then tells of the crash. From the third time on it is a
 // boot loop, and pcd's start waits.
@@ -169,7 +174,10 @@ func TestPcinitCrashes(t *testing.T) {
 		order(t, m, "signal 1 %d", unix.SIGABRT)
 		m.Expect(ctx, `SIGABRT: abort`)
 		m.Expect(ctx, `Kernel panic - not syncing: Attempted to kill init!`)
-		m.WaitReset(ctx)
+		panicked := m.Console().Found()
+		if pause := m.WaitReset(ctx).Sub(panicked); pause < leastPause {
+			t.Errorf("the kernel panicked, and reset the machine after %v, want %v or more", pause, leastPause)
+		}
 		m.Expect(ctx, `an earlier boot ended badly`)
 		if crash == 2 {
 			m.Expect(ctx, `the machine seems to be in a boot loop: pcd's start waits" panics=3 wait=30s`)
@@ -193,6 +201,22 @@ func TestWatchdog(t *testing.T) {
 	m.Expect(ctx, `the watchdog runs" watchdog=iTCO_wdt software=false `)
 	m.Expect(ctx, `is waiting to be enrolled`)
 	order(t, m, "starve")
+	m.WaitReset(ctx)
+	m.Expect(ctx, `pcinit begins`)
+	m.Expect(ctx, `is waiting to be enrolled`)
+}
+
+// TestSoftwareWatchdog has the same happen to a machine whose chipset has no watchdog: the
+// kernel's own resets it, by its timer's interrupt, which no program holds up.
+func TestSoftwareWatchdog(t *testing.T) {
+	ctx := machine.Patient(t)
+	config := sabotaged(t)
+	config.Arguments = []string{"-global", "ICH9-LPC.enable_tco=off"}
+	m := machine.Start(ctx, t, config)
+	m.Expect(ctx, `the watchdog runs" watchdog="Software Watchdog" software=true `)
+	m.Expect(ctx, `is waiting to be enrolled`)
+	order(t, m, "starve")
+	m.Expect(ctx, `softdog: Initiating system reboot`)
 	m.WaitReset(ctx)
 	m.Expect(ctx, `pcinit begins`)
 	m.Expect(ctx, `is waiting to be enrolled`)
