@@ -3,6 +3,7 @@ package recovery
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"powercloud.unidatum.com/go/sys/pstore"
 	"powercloud.unidatum.com/tests/built"
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/node"
@@ -134,7 +136,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestPcdKilled has pcd killed, and come back.
+// TestPcdKilled has pcd killed, and come back. The next boots know of it, and of a panic
+// beside it.
 func TestPcdKilled(t *testing.T) {
 	ctx := machine.Patient(t)
 	m := start(ctx, t, sabotaged(t))
@@ -146,6 +149,31 @@ func TestPcdKilled(t *testing.T) {
 	}
 	if words := tell(t, m, "read /proc/1/comm"); words != `"init\n"` {
 		t.Errorf("PID 1 is %s", words)
+	}
+	m.Reset(ctx)
+	m.WaitReset(ctx)
+	expectSaved(ctx, t, m, 0)
+	order(t, m, "signal 1 %d", unix.SIGABRT)
+	m.WaitReset(ctx)
+	expectSaved(ctx, t, m, 1)
+}
+
+// expectSaved expects that a boot finds the last words of pcd's from its first crash, and
+// panics of the kernel.
+func expectSaved(ctx context.Context, t *testing.T, m *machine.Machine, panics int) {
+	t.Helper()
+	m.Expect(ctx, `pcd had crashed in an earlier boot" said="pcd was killed by `)
+	m.Expect(ctx, `is waiting to be enrolled`)
+	var dumps []pstore.Dump
+	if err := json.Unmarshal([]byte(content(t, m, "/run/powercloud/"+pstore.KeptName)), &dumps); err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, d := range dumps {
+		count[d.Reason]++
+	}
+	if count[pstore.Ended] != 1 || count["Panic"] != panics || len(dumps) != 1+panics {
+		t.Errorf("of earlier boots were kept %v, want pcd's last words once and %d panics", count, panics)
 	}
 }
 
