@@ -150,9 +150,11 @@ func TestPcdKilled(t *testing.T) {
 	if words := tell(t, m, "read /proc/1/comm"); words != `"init\n"` {
 		t.Errorf("PID 1 is %s", words)
 	}
+	ctx = machine.Patient(t)
 	m.Reset(ctx)
 	m.WaitReset(ctx)
 	expectSaved(ctx, t, m, 0)
+	ctx = machine.Patient(t)
 	order(t, m, "signal 1 %d", unix.SIGABRT)
 	m.WaitReset(ctx)
 	expectSaved(ctx, t, m, 1)
