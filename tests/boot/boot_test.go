@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"image"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,38 @@ func TestPower(t *testing.T) {
 	if last := m.Console().Last(20); !strings.Contains(last, "Power down") {
 		t.Errorf("it ended without saying so; its console ends with:\n%s", last)
 	}
+}
+
+// TestMonitor looks at the monitor of a node that has one: it shows lines of text. The
+// firmware's picture is in the middle, and its own lines are fewer.
+func TestMonitor(t *testing.T) {
+	ctx := machine.Patient(t)
+	config := with(t, machine.VirtioBlock, machine.VirtioNet)
+	if config.Architecture == machine.ARM64 {
+		t.Skip("a monitor is looked at on amd64 alone")
+	}
+	config.Monitor = true
+	m := machine.Start(ctx, t, config)
+	node.ExpectBanner(ctx, m)
+	picture := m.Screenshot(ctx)
+	if lines := textLines(picture); lines < 10 {
+		t.Errorf("the monitor, %v, shows %d lines of text", picture.Bounds(), lines)
+	}
+}
+
+// textLines counts the lines of text of a picture: those that have something in the
+// columns at its left, in a font 16 pixels high and 8 wide.
+func textLines(picture image.Image) int {
+	bounds := picture.Bounds()
+	lit := map[int]bool{}
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < min(bounds.Min.X+8*8, bounds.Max.X); x++ {
+			if red, green, blue, _ := picture.At(x, y).RGBA(); red|green|blue != 0 {
+				lit[(y-bounds.Min.Y)/16] = true
+			}
+		}
+	}
+	return len(lit)
 }
 
 // TestLink has a node lose its network and get it back.

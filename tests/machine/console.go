@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxConsole is how much of a console is kept to be searched, in bytes.
@@ -31,10 +32,21 @@ type Console struct {
 	strip   stripper
 	text    []byte
 	from    int // Where the next search begins.
+	pieces  []piece
+	found   time.Time
 	changed chan struct{}
 	on      bool
 	input   io.Writer
 }
+
+// A piece of a console's text came at once, or nearly so.
+type piece struct {
+	end int // Where in the text the next one begins.
+	at  time.Time
+}
+
+// maxPiece is for how long what comes is one piece: it bounds how many there are.
+const maxPiece = 10 * time.Millisecond
 
 func newConsole(name string, copies io.Writer) *Console {
 	return &Console{name: name, copies: copies, changed: make(chan struct{})}
@@ -65,9 +77,18 @@ func (c *Console) add(b []byte, ended bool) {
 	defer c.mutex.Unlock()
 	_, _ = c.copies.Write(b) // A copy that fails doesn't fail the test.
 	c.text = c.strip.append(c.text, b)
+	now := time.Now()
+	if last := len(c.pieces) - 1; last >= 0 && now.Sub(c.pieces[last].at) < maxPiece {
+		c.pieces[last].end = len(c.text)
+	} else {
+		c.pieces = append(c.pieces, piece{len(c.text), now})
+	}
 	if n := len(c.text) - maxConsole; n > 0 {
 		c.text = append([]byte(nil), c.text[n:]...)
 		c.from = max(0, c.from-n)
+		for i := range c.pieces {
+			c.pieces[i].end -= n
+		}
 	}
 	if ended {
 		c.on = false
@@ -93,6 +114,7 @@ func (c *Console) Find(ctx context.Context, pattern *regexp.Regexp) ([]string, e
 				groups = append(groups, group)
 			}
 			c.from += at[1]
+			c.note()
 			c.mutex.Unlock()
 			return groups, nil
 		}
@@ -107,6 +129,25 @@ func (c *Console) Find(ctx context.Context, pattern *regexp.Regexp) ([]string, e
 			return nil, c.failure(pattern, context.Cause(ctx))
 		}
 	}
+}
+
+// note notes when what was just found came, and forgets when what is before it did. The
+// mutex is held.
+func (c *Console) note() {
+	for i, p := range c.pieces {
+		if p.end >= c.from {
+			c.found, c.pieces = p.at, c.pieces[i:]
+			return
+		}
+	}
+}
+
+// Found returns when the end of what Find last found came, by this host's clock, to
+// 10 ms.
+func (c *Console) Found() time.Time {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.found
 }
 
 func (c *Console) failure(pattern *regexp.Regexp, err error) error {

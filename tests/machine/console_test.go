@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // play returns a console on which this is written, piece by piece, before the
@@ -74,5 +75,37 @@ func TestConsoleForgets(t *testing.T) {
 	c.add([]byte("end"), true)
 	if _, err := c.Find(t.Context(), regexp.MustCompile(`end$`)); err != nil || len(c.Text()) != maxConsole {
 		t.Errorf("it has %d bytes, %v", len(c.Text()), err)
+	}
+}
+
+// TestConsoleTimes has pieces come one after another, as soon as the one before was found.
+func TestConsoleTimes(t *testing.T) {
+	c := newConsole("test", io.Discard)
+	c.begin(io.Discard)
+	find := func(pattern string) time.Time {
+		t.Helper()
+		if _, err := c.Find(t.Context(), regexp.MustCompile(pattern)); err != nil {
+			t.Fatal(err)
+		}
+		return c.Found()
+	}
+	before := time.Now()
+	c.add([]byte("one\ntwo\n"), false)
+	after := time.Now()
+	one, two := find("one"), find("two")
+	if one.Before(before) || one.After(after) || !two.Equal(one) {
+		t.Errorf("what came between %v and %v was found to be of %v and %v", before, after, one, two)
+	}
+	// Another piece, however fast this goes.
+	c.pieces[0].at = before.Add(-time.Second)
+	c.add([]byte("three\n"), false)
+	if three := find("three"); three.Before(after) {
+		t.Errorf("what came after %v was found to be of %v", after, three)
+	}
+	c.add(bytes.Repeat([]byte("-"), maxConsole), false)
+	c.pieces[len(c.pieces)-1].at = before.Add(-time.Minute)
+	c.add([]byte("four\n"), false)
+	if four := find("four"); four.Before(after) {
+		t.Errorf("what came after %v, and after more than is kept, was found to be of %v", after, four)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"powercloud.unidatum.com/tests/machine/qmp"
 	"powercloud.unidatum.com/tests/machine/variables"
@@ -254,12 +255,14 @@ func (m *Machine) Unplug(ctx context.Context, device string) {
 }
 
 // WaitReset waits until the machine has been reset by itself, its watchdog or
-// this test, once for each call.
-func (m *Machine) WaitReset(ctx context.Context) {
+// this test, once for each call, and returns when that was.
+func (m *Machine) WaitReset(ctx context.Context) time.Time {
 	m.t.Helper()
-	if _, err := m.on.monitor.Wait(ctx, qmp.Named("RESET")); err != nil {
+	reset, err := m.on.monitor.Wait(ctx, qmp.Named("RESET"))
+	if err != nil {
 		m.t.Fatalf("wait for %s to be reset: %v; its console's last lines:\n%s", m.config.Name, err, m.console.Last(lastLines))
 	}
+	return reset.Time
 }
 
 // Screenshot is what the monitor shows.

@@ -3,15 +3,18 @@ package recovery
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"powercloud.unidatum.com/go/sys/pstore"
 	"powercloud.unidatum.com/tests/built"
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/node"
@@ -133,7 +136,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestPcdKilled has pcd killed, and come back.
+// TestPcdKilled has pcd killed, and come back. The next boots know of it, and of a panic
+// beside it.
 func TestPcdKilled(t *testing.T) {
 	ctx := machine.Patient(t)
 	m := start(ctx, t, sabotaged(t))
@@ -145,6 +149,33 @@ func TestPcdKilled(t *testing.T) {
 	}
 	if words := tell(t, m, "read /proc/1/comm"); words != `"init\n"` {
 		t.Errorf("PID 1 is %s", words)
+	}
+	ctx = machine.Patient(t)
+	m.Reset(ctx)
+	m.WaitReset(ctx)
+	expectSaved(ctx, t, m, 0)
+	ctx = machine.Patient(t)
+	order(t, m, "signal 1 %d", unix.SIGABRT)
+	m.WaitReset(ctx)
+	expectSaved(ctx, t, m, 1)
+}
+
+// expectSaved expects that a boot finds the last words of pcd's from its first crash, and
+// panics of the kernel.
+func expectSaved(ctx context.Context, t *testing.T, m *machine.Machine, panics int) {
+	t.Helper()
+	m.Expect(ctx, `pcd had crashed in an earlier boot" said="pcd was killed by `)
+	m.Expect(ctx, `is waiting to be enrolled`)
+	var dumps []pstore.Dump
+	if err := json.Unmarshal([]byte(content(t, m, "/run/powercloud/"+pstore.KeptName)), &dumps); err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, d := range dumps {
+		count[d.Reason]++
+	}
+	if count[pstore.Ended] != 1 || count["Panic"] != panics || len(dumps) != 1+panics {
+		t.Errorf("of earlier boots were kept %v, want pcd's last words once and %d panics", count, panics)
 	}
 }
 
@@ -159,6 +190,10 @@ func TestPcdFrozen(t *testing.T) {
 	m.Expect(ctx, `is waiting to be enrolled`)
 }
 
+// leastPause is how long the kernel waits at least between a panic and the reset. It
+// waits for 10 seconds (kernel/panic), by its own clock.
+const leastPause = 8 * time.Second
+
 // TestPcinitCrashes has PID 1's runtime crash again and again: the kernel panics and the
 // machine starts again, which then tells of the crash. From the third time on it is a
 // boot loop, and pcd's start waits.
@@ -169,7 +204,10 @@ func TestPcinitCrashes(t *testing.T) {
 		order(t, m, "signal 1 %d", unix.SIGABRT)
 		m.Expect(ctx, `SIGABRT: abort`)
 		m.Expect(ctx, `Kernel panic - not syncing: Attempted to kill init!`)
-		m.WaitReset(ctx)
+		panicked := m.Console().Found()
+		if pause := m.WaitReset(ctx).Sub(panicked); pause < leastPause {
+			t.Errorf("the kernel panicked, and reset the machine after %v, want %v or more", pause, leastPause)
+		}
 		m.Expect(ctx, `an earlier boot ended badly`)
 		if crash == 2 {
 			m.Expect(ctx, `the machine seems to be in a boot loop: pcd's start waits" panics=3 wait=30s`)
@@ -193,6 +231,22 @@ func TestWatchdog(t *testing.T) {
 	m.Expect(ctx, `the watchdog runs" watchdog=iTCO_wdt software=false `)
 	m.Expect(ctx, `is waiting to be enrolled`)
 	order(t, m, "starve")
+	m.WaitReset(ctx)
+	m.Expect(ctx, `pcinit begins`)
+	m.Expect(ctx, `is waiting to be enrolled`)
+}
+
+// TestSoftwareWatchdog has the same happen to a machine whose chipset has no watchdog: the
+// kernel's own resets it, by its timer's interrupt, which no program holds up.
+func TestSoftwareWatchdog(t *testing.T) {
+	ctx := machine.Patient(t)
+	config := sabotaged(t)
+	config.Arguments = []string{"-global", "ICH9-LPC.enable_tco=off"}
+	m := machine.Start(ctx, t, config)
+	m.Expect(ctx, `the watchdog runs" watchdog="Software Watchdog" software=true `)
+	m.Expect(ctx, `is waiting to be enrolled`)
+	order(t, m, "starve")
+	m.Expect(ctx, `softdog: Initiating system reboot`)
 	m.WaitReset(ctx)
 	m.Expect(ctx, `pcinit begins`)
 	m.Expect(ctx, `is waiting to be enrolled`)

@@ -70,6 +70,7 @@ func testMachine(folder, scene string) Machine {
 	m.CrashOutput = []string{folder + "/none", folder + "/crash"}
 	m.WatchdogClass, m.Pstore = folder+"/watchdogs", folder+"/pstore"
 	m.RandomDevice, m.PowerButtons = folder+"/random", folder
+	m.Variables = folder + "/variables"
 	m.RunDir, m.Proc = folder+"/run", folder+"/proc"
 	m.Timing = Timing{
 		Watchdog: time.Minute, Frozen: 10 * time.Second, Stop: 10 * time.Second, Dump: 10 * time.Second,
@@ -290,7 +291,21 @@ func TestEndDuringTheWaitOfABootLoop(t *testing.T) {
 }
 
 func TestCrashingDaemonIsStartedAgain(t *testing.T) {
-	o := run(t, "crashes", nil)
+	o := run(t, "crashes", func(folder string) {
+		if err := os.Mkdir(folder+"/variables", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	})
+	// The first of three crashes.
+	variables, _ := filepath.Glob(o.folder + "/variables/*")
+	if len(variables) != 1 {
+		t.Fatalf("the firmware got the variables %v", variables)
+	}
+	saved, err := os.ReadFile(variables[0])
+	want := "\x07\x00\x00\x00Program ended#1 Part1\n<31>pcd: pcd exited with status 2\n<31>pcd: panic: a mistake in pcd\n"
+	if err != nil || !strings.HasPrefix(string(saved), want) {
+		t.Errorf("the firmware got %q, %v", saved, err)
+	}
 	o.expect(t, "reboot", "run 4 of crashes", "panic: a mistake in pcd", "pcd exited with status 2 and will be started again", "failures=3")
 	words, err := os.ReadFile(o.folder + "/run/" + wordsFile)
 	if err != nil || !strings.Contains(string(words), "run 3 of crashes?[2J\npanic: a mistake in pcd\n") {

@@ -74,6 +74,11 @@ func findCrashes(m Machine, log *slog.Logger) *crashes {
 		if d.Reason == "Panic" || d.Reason == "" {
 			c.panics = min(max(c.panics, marked(d.Text))+1, maxPanics)
 		}
+		if d.Reason == pstore.Ended {
+			first, _, _ := strings.Cut(d.Text, "\n")
+			log.Warn("pcd had crashed in an earlier boot", "said", strings.TrimPrefix(first, wordsPrefix))
+			continue
+		}
 		log.Warn("an earlier boot ended badly", "reason", d.Reason, "said", d.Summary())
 	}
 	if len(c.dumps) > 0 {

@@ -14,6 +14,7 @@ import (
 	"powercloud.unidatum.com/go/node/backoff"
 	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/go/sys/cgroup"
+	"powercloud.unidatum.com/go/sys/pstore"
 	"powercloud.unidatum.com/go/sys/reaper"
 )
 
@@ -40,7 +41,10 @@ type daemon struct {
 	group func(start int) (*cgroup.Group, error)
 	// starts counts them.
 	starts int
-	alive  *liveness
+	// saved is whether the firmware was given last words in this boot: its flash
+	// memory wears out.
+	saved bool
+	alive *liveness
 	// steady is called when pcd was started, and every so often.
 	steady func()
 	// ready is called when pcd says that it is ready, and again when it isn't
@@ -106,8 +110,21 @@ func (d *daemon) once(ctx context.Context) string {
 		if err := keep(d.machine.RunDir, wordsFile, i.words.text()); err != nil {
 			d.log.Warn("pcd's last words can't be kept in memory", "err", err)
 		}
+		d.save(reaper.Describe(status), i.words.text())
 	}
 	return reaper.Describe(status)
+}
+
+// save has the firmware keep how pcd ended, and what it said last, for the next boot.
+func (d *daemon) save(outcome, text string) {
+	if d.saved {
+		return
+	}
+	// A failure isn't tried again either: it may have worn the memory too.
+	d.saved = true
+	if err := pstore.Save(d.machine.Variables, time.Now(), wordsToSave(outcome, text)); err != nil {
+		d.log.Warn("the next boot won't know pcd's last words", "err", err)
+	}
 }
 
 // start starts pcd with its output and its end of the connection.

@@ -6,6 +6,8 @@
 //
 //   - pcd ends, or says nothing for 30 s: it is killed with everything in its
 //     control group and started again, after 1 s at first and 1 min at most.
+//     Its last words go to the kernel's log and to every console, and once a boot
+//     to the firmware's variables, where the next boot finds them.
 //   - PID 1 panics: its last words go to the kernel's log and thereby to every
 //     console; the kernel then panics, saves the end of its log in pstore, and
 //     reboots after 10 s.
@@ -64,6 +66,8 @@ type Machine struct {
 
 	WatchdogClass string
 	Pstore        string
+	// Variables is where the firmware's variables are shown.
+	Variables     string
 	RandomDevice  string
 	RandomSources []string
 	PowerButtons  string
@@ -126,6 +130,7 @@ func Node() Machine {
 
 		WatchdogClass: watchdog.Class,
 		Pstore:        pstore.Path,
+		Variables:     pstore.Variables,
 		RandomDevice:  random.Device,
 		// What tells machines, copies of one and boots apart.
 		RandomSources: []string{
@@ -177,6 +182,6 @@ func fileSystems() []mounts.Mount {
 		{Target: cgroup.Root, Type: "cgroup2", Flags: data, Options: "nsdelegate", Mode: 0o755},
 		{Target: pstore.Path, Type: "pstore", Flags: data, Mode: 0o755, Optional: true},
 		{Target: "/sys/kernel/security", Type: "securityfs", Flags: data, Mode: 0o755, Optional: true},
-		{Target: "/sys/firmware/efi/efivars", Type: "efivarfs", Flags: data, Mode: 0o755, Optional: true},
+		{Target: pstore.Variables, Type: "efivarfs", Flags: data, Mode: 0o755, Optional: true},
 	}
 }

@@ -62,7 +62,11 @@ func panicRecords(d pstore.Dump) []Record {
 	if !known {
 		at = time.Time{}
 	}
-	records := []Record{{Time: at, Level: Critical, Source: SourceLog, Text: "an earlier boot ended badly; the end of the kernel's log was saved " + reason}}
+	text := "an earlier boot ended badly; the end of the kernel's log was saved " + reason
+	if d.Reason == pstore.Ended {
+		text = "pcd had crashed in an earlier boot; its last words were saved"
+	}
+	records := []Record{{Time: at, Level: Critical, Source: SourceLog, Text: text}}
 	for line := range strings.Lines(d.Text) {
 		record := panicRecord(strings.TrimRight(line, "\r\n"))
 		record.Time = at

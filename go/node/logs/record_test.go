@@ -95,6 +95,11 @@ func TestPanicRecords(t *testing.T) {
 			t.Errorf("%+v, want %+v", got[i], want[i])
 		}
 	}
+	ended := pstore.Dump{Reason: pstore.Ended, Count: 1, ID: 1_700_000_000, Text: "<31>pcd: pcd exited with status 2\n", Files: d.Files}
+	if got := panicRecords(ended); len(got) != 2 || !strings.HasPrefix(got[0].Text, "pcd had crashed in an earlier boot") ||
+		got[1].Source != "pcd" || got[1].Text != "pcd exited with status 2" || !got[1].Time.Equal(got[0].Time) {
+		t.Errorf("of pcd's last words there is %+v", got)
+	}
 	if got := panicRecords(pstore.Dump{}); len(got) != 1 || !got[0].Time.IsZero() {
 		t.Errorf("%+v", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // maxMessage is the size of the longest message that is read, in bytes.
@@ -26,6 +27,8 @@ type Event struct {
 	Name string
 	// Data is the event's own JSON object, or empty.
 	Data json.RawMessage
+	// Time is when it came about, by this host's clock, to the microsecond.
+	Time time.Time
 }
 
 // A Client is one connection to a machine. Its methods may be called from
@@ -51,8 +54,19 @@ type message struct {
 		Class       string `json:"class"`
 		Description string `json:"desc"`
 	} `json:"error"`
-	Event string          `json:"event"`
-	Data  json.RawMessage `json:"data"`
+	Event     string          `json:"event"`
+	Data      json.RawMessage `json:"data"`
+	Timestamp timestamp       `json:"timestamp"`
+}
+
+// A timestamp is QEMU's for an event: since 1970.
+type timestamp struct {
+	Seconds      int64 `json:"seconds"`
+	Microseconds int64 `json:"microseconds"`
+}
+
+func (t timestamp) time() time.Time {
+	return time.Unix(t.Seconds, t.Microseconds*int64(time.Microsecond))
 }
 
 // New reads QEMU's greeting and makes the connection ready for commands.
@@ -104,7 +118,7 @@ func (c *Client) dispatch(m message) {
 		if len(c.events) == maxEvents {
 			c.events = c.events[1:]
 		}
-		c.events = append(c.events, Event{m.Event, m.Data})
+		c.events = append(c.events, Event{m.Event, m.Data, m.Timestamp.time()})
 		c.wake()
 	case m.ID != nil && c.answers[*m.ID] != nil:
 		c.answers[*m.ID] <- m

@@ -42,7 +42,7 @@ func TestExecute(t *testing.T) {
 	client, err := New(t.Context(), serve(t, func(request string) string {
 		switch {
 		case strings.Contains(request, "qmp_capabilities"):
-			return `{"event": "RESUME", "timestamp": {}}` + "\n" + `{"return": {}, "id": ` + id(request) + `}`
+			return `{"event": "RESUME", "timestamp": {"seconds": 1700000000, "microseconds": 250000}}` + "\n" + `{"return": {}, "id": ` + id(request) + `}`
 		case strings.Contains(request, `"execute":"query","arguments":{"a":1}`):
 			return `{"return": {"status": "running"}, "id": ` + id(request) + `}`
 		case strings.Contains(request, "bad"):
@@ -60,7 +60,7 @@ func TestExecute(t *testing.T) {
 	if err := client.Execute(t.Context(), "bad", nil, nil); err == nil || err.Error() != "tell QEMU bad: GenericError: no such thing" {
 		t.Errorf("the error is %v", err)
 	}
-	if event, err := client.Wait(t.Context(), Named("RESUME")); err != nil || event.Name != "RESUME" {
+	if event, err := client.Wait(t.Context(), Named("RESUME")); err != nil || event.Name != "RESUME" || event.Time.UnixMilli() != 1_700_000_000_250 {
 		t.Errorf("waited for %v, %v", event, err)
 	}
 	if err := client.Execute(t.Context(), "end", nil, nil); !Ended(err) {

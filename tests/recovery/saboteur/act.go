@@ -22,6 +22,9 @@ func obey(words []string) (string, error) {
 		return strconv.Quote(string(content)), err
 	case len(words) == 1 && words[0] == "time":
 		return strconv.FormatInt(time.Now().Unix(), 10), nil
+	case len(words) == 2 && words[0] == "find" && words[1] == "pcd":
+		process, err := find(daemon)
+		return strconv.Itoa(process), err
 	case len(words) == 3 && words[0] == "signal":
 		return "", signal(words[1], words[2])
 	case len(words) == 1 && words[0] == "starve":

@@ -9,6 +9,7 @@
 //
 //	read PATH       tells a file's content, quoted
 //	time            tells the machine's time, in seconds since 1970
+//	find pcd        tells pcd's process
 //	signal 1 N      sends the signal of number N to PID 1
 //	signal pcd N    sends it to pcd
 //	starve          leaves no other program any of the processors' time, and never answers
