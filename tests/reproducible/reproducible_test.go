@@ -28,7 +28,8 @@ import (
 // the image, which holds that program among others, the programs and what puts
 // it together may come from there, but nothing of the image itself. The same goes
 // for the files of a node's release, which are made of stand-ins for its kernel and
-// its programs.
+// its programs. If this test runs with --config=release, all of it has the same
+// version in both builds.
 func TestSecondBuild(t *testing.T) {
 	program := os.Getenv("PROGRAM")
 	if program == "" {
@@ -38,8 +39,14 @@ func TestSecondBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	release := os.Getenv("RELEASE")
 	workspace, outputBase := anotherPlace(t)
-	build(t, workspace, outputBase, "Go(CompilePkg|CompilePkgExternal|Link|Stdlib)", os.Getenv("LABEL"))
+	stamp := stamping(t, workspace, releaseVersion(t, runfile(t, release)))
+	again := func(anew, label string) {
+		t.Helper()
+		build(t, workspace, outputBase, anew, append(stamp, label)...)
+	}
+	again("Go(CompilePkg|CompilePkgExternal|Link|Stdlib)", os.Getenv("LABEL"))
 	second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", program))
 	if err != nil {
 		t.Fatal(err)
@@ -49,29 +56,34 @@ func TestSecondBuild(t *testing.T) {
 	}
 
 	image := os.Getenv("IMAGE")
-	build(t, workspace, outputBase, "ImageLayer|OCIImage|OCIIndex", os.Getenv("IMAGE_LABEL"))
+	again("ImageLayer|OCIImage|OCIIndex", os.Getenv("IMAGE_LABEL"))
 	if err := sameTree(runfile(t, image), filepath.Join(workspace, "bazel-bin", image)); err != nil {
 		t.Errorf("%s, built twice: %v", image, err)
 	}
 
-	release := os.Getenv("RELEASE")
-	build(t, workspace, outputBase, "Initramfs|EFIFile|DiskImage|CloudImage|Compress|ReleaseFiles", os.Getenv("RELEASE_LABEL"))
+	again("Initramfs|EFIFile|DiskImage|CloudImage|Compress|ReleaseFiles", os.Getenv("RELEASE_LABEL"))
 	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
 }
 
 // TestRelease builds all of a release once more, like TestSecondBuild, but takes
-// nothing at all from the disk cache and does three things at a time: compilers'
-// roots, kernels, programs and images are made again. The kernels' configurations
-// and symbols are compared as well.
+// nothing at all from the disk cache: compilers' roots, kernels, programs and images
+// are made again, three things at a time, and each on one processor less. The kernels'
+// configurations and symbols are compared as well. Its subject is a release, with a
+// version in its files.
 func TestRelease(t *testing.T) {
 	release := os.Getenv("WHOLE_RELEASE")
 	if release == "" {
-		t.Skip("it takes as long as both kernels do: bazel test //tests/reproducible:release_test")
+		t.Skip("it takes as long as both kernels do: bazel test --config=release //tests/reproducible:release_test")
+	}
+	version := releaseVersion(t, runfile(t, release))
+	if version == "dev" {
+		t.Fatal("what is compared has no version: bazel test --config=release //tests/reproducible:release_test")
 	}
 	workspace, outputBase := anotherPlace(t)
-	build(t, workspace, outputBase, ".*", "--jobs=3", "//disk:release", "//kernel:amd64", "//kernel:arm64")
+	build(t, workspace, outputBase, ".*", append(stamping(t, workspace, version),
+		"--jobs=3", "//disk:release", "//kernel:amd64", "//kernel:arm64")...)
 	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
@@ -216,8 +228,8 @@ func same(first, second []byte) error {
 		first[at:min(at+shown, len(first))], second[at:min(at+shown, len(second))])
 }
 
-// build runs a Bazel of its own in the workspace. What actions with a mnemonic
-// that matches anew make isn't taken from the disk cache.
+// build runs a Bazel of its own in the workspace, on one processor less. What actions
+// with a mnemonic that matches anew make isn't taken from the disk cache.
 func build(t *testing.T, workspace, outputBase, anew string, arguments ...string) {
 	t.Helper()
 	account, err := user.Current()
@@ -240,8 +252,13 @@ func build(t *testing.T, workspace, outputBase, anew string, arguments ...string
 		"HOME=" + account.HomeDir, // of the caches
 		"PATH=" + filepath.Dir(goCommand) + ":" + os.Getenv("PATH"),
 	}
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("the second build failed: %v\n%s", err, output)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := startOnFewer(command); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Fatalf("the second build failed: %v\n%s", err, &output)
 	}
 }
 
