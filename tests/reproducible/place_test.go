@@ -4,14 +4,72 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
+
+// A place is where a Bazel of its own builds: a copy of the source tree, and an output
+// base.
+type place struct {
+	workspace, outputBase string
+}
+
+// built returns where it puts a file that it builds.
+func (p place) built(file string) string { return filepath.Join(p.workspace, "bazel-bin", file) }
+
+// build builds on one processor less. What actions with a mnemonic that matches anew
+// make isn't taken from the disk cache.
+func (p place) build(t *testing.T, anew string, arguments ...string) {
+	t.Helper()
+	p.buildWith(t, nil, anew, arguments...)
+}
+
+// buildWith does so with more variables in the environment, "NAME=VALUE".
+func (p place) buildWith(t *testing.T, variables []string, anew string, arguments ...string) {
+	t.Helper()
+	p.run(t, variables, p.workspace, "bazel", append([]string{"--batch", "--output_base=" + p.outputBase,
+		"build", "--modify_execution_info=" + anew + "=+no-cache",
+		"--noexperimental_run_validations", "--noshow_progress"}, arguments...)...)
+}
+
+// run runs a program in a folder, with the Go distribution's commands.
+func (p place) run(t *testing.T, variables []string, folder, name string, arguments ...string) {
+	t.Helper()
+	account, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goCommand, err := filepath.EvalSymlinks(runfile(t, os.Getenv("GO")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Bazel ends a test that takes too long in this way. What it built must not
+	// stay behind.
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	command := exec.CommandContext(ctx, name, arguments...)
+	command.Dir = folder
+	command.Env = append([]string{
+		"HOME=" + account.HomeDir, // of the caches
+		"PATH=" + filepath.Dir(goCommand) + ":" + os.Getenv("PATH"),
+	}, variables...)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := startOnFewer(command); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Fatalf("%s in the second build failed: %v\n%s", name, err, &output)
+	}
+}
 
 // releaseVersion returns the version in the names of a release's files, which are
 // PRODUCT-VERSION-REST.

@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"os/signal"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"powercloud.unidatum.com/tools/lint"
@@ -28,7 +24,7 @@ import (
 // the image, which holds that program among others, the programs and what puts
 // it together may come from there, but nothing of the image itself. The same goes
 // for the files of a node's release, which are made of stand-ins for its kernel and
-// its programs. If this test runs with --config=release, all of it has the same
+// its programs. At last, images are signed there. If this test runs with --config=release, all of it has the same
 // version in both builds.
 func TestSecondBuild(t *testing.T) {
 	program := os.Getenv("PROGRAM")
@@ -40,14 +36,14 @@ func TestSecondBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	release := os.Getenv("RELEASE")
-	workspace, outputBase := anotherPlace(t)
-	stamp := stamping(t, workspace, releaseVersion(t, runfile(t, release)))
+	p := anotherPlace(t)
+	stamp := stamping(t, p.workspace, releaseVersion(t, runfile(t, release)))
 	again := func(anew, label string) {
 		t.Helper()
-		build(t, workspace, outputBase, anew, append(stamp, label)...)
+		p.build(t, anew, append(stamp, label)...)
 	}
 	again("Go(CompilePkg|CompilePkgExternal|Link|Stdlib)", os.Getenv("LABEL"))
-	second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", program))
+	second, err := os.ReadFile(p.built(program))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +53,16 @@ func TestSecondBuild(t *testing.T) {
 
 	image := os.Getenv("IMAGE")
 	again("ImageLayer|OCIImage|OCIIndex", os.Getenv("IMAGE_LABEL"))
-	if err := sameTree(runfile(t, image), filepath.Join(workspace, "bazel-bin", image)); err != nil {
+	if err := sameTree(runfile(t, image), p.built(image)); err != nil {
 		t.Errorf("%s, built twice: %v", image, err)
 	}
 
 	again("Initramfs|EFIFile|DiskImage|CloudImage|Compress|ReleaseFiles", os.Getenv("RELEASE_LABEL"))
-	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
+	if err := sameTree(runfile(t, release), p.built(release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
+	// It takes long to get this far.
+	p.checkSigning(t)
 }
 
 // TestRelease builds all of a release once more, like TestSecondBuild, but takes
@@ -81,10 +79,10 @@ func TestRelease(t *testing.T) {
 	if version == "dev" {
 		t.Fatal("what is compared has no version: bazel test --config=release //tests/reproducible:release_test")
 	}
-	workspace, outputBase := anotherPlace(t)
-	build(t, workspace, outputBase, ".*", append(stamping(t, workspace, version),
+	p := anotherPlace(t)
+	p.build(t, ".*", append(stamping(t, p.workspace, version),
 		"--jobs=3", "//disk:release", "//kernel:amd64", "//kernel:arm64")...)
-	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
+	if err := sameTree(runfile(t, release), p.built(release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
 	for _, file := range strings.Fields(os.Getenv("KERNELS")) {
@@ -92,7 +90,7 @@ func TestRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", file))
+		second, err := os.ReadFile(p.built(file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,20 +100,19 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// anotherPlace copies the source tree to another folder and returns that and
-// another output base.
-func anotherPlace(t *testing.T) (workspace, outputBase string) {
+// anotherPlace copies the source tree to another folder.
+func anotherPlace(t *testing.T) place {
 	t.Helper()
 	root, err := lint.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	scratch := scratchFolder(t)
-	workspace = filepath.Join(scratch, "another", "folder")
+	workspace := filepath.Join(scratch, "another", "folder")
 	if err := copyTree(workspace, root); err != nil {
 		t.Fatal(err)
 	}
-	return workspace, filepath.Join(scratch, "output-base")
+	return place{workspace: workspace, outputBase: filepath.Join(scratch, "output-base")}
 }
 
 func TestSameTree(t *testing.T) {
@@ -226,40 +223,6 @@ func same(first, second []byte) error {
 	return fmt.Errorf("SHA-256 %x (%d bytes) and %x (%d bytes), which differ from byte %d on: % x, and % x",
 		sha256.Sum256(first), len(first), sha256.Sum256(second), len(second), at,
 		first[at:min(at+shown, len(first))], second[at:min(at+shown, len(second))])
-}
-
-// build runs a Bazel of its own in the workspace, on one processor less. What actions
-// with a mnemonic that matches anew make isn't taken from the disk cache.
-func build(t *testing.T, workspace, outputBase, anew string, arguments ...string) {
-	t.Helper()
-	account, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	goCommand, err := filepath.EvalSymlinks(runfile(t, os.Getenv("GO")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Bazel ends a test that takes too long in this way. What it built must not
-	// stay behind.
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	command := exec.CommandContext(ctx, "bazel", append([]string{"--batch", "--output_base=" + outputBase,
-		"build", "--modify_execution_info=" + anew + "=+no-cache",
-		"--noexperimental_run_validations", "--noshow_progress"}, arguments...)...)
-	command.Dir = workspace
-	command.Env = []string{
-		"HOME=" + account.HomeDir, // of the caches
-		"PATH=" + filepath.Dir(goCommand) + ":" + os.Getenv("PATH"),
-	}
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := startOnFewer(command); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Wait(); err != nil {
-		t.Fatalf("the second build failed: %v\n%s", err, &output)
-	}
 }
 
 // runfile returns where a file that Bazel names with $(rootpath) lies.
