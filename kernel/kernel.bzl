@@ -1,11 +1,13 @@
 """Linux kernels, built from source in a root of Debian packages."""
 
 def _common(ctx, first):
-    """Returns the arguments and inputs of the program that makes kernels.
+    """Merges a kernel's settings, for the program that goes on from there.
 
     Args:
       ctx: the rule's context.
-      first: one of the outputs.
+      first: one of the program's outputs.
+    Returns:
+      the program's arguments and its inputs.
     """
     sources = [file for file in ctx.files.source if file.basename.startswith("linux-source-") and file.basename.endswith(".tar.xz")]
     if len(sources) != 1:
