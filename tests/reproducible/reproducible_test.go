@@ -15,17 +15,19 @@ import (
 	"powercloud.unidatum.com/tools/lint"
 )
 
-// TestSecondBuild builds a release's program, the container image and a node's files once more,
-// from a copy of the source tree in another folder and with another output base,
-// and compares them with those that Bazel built for this test.
+// TestSecondBuild builds a release's program, the container image and a node's files
+// once more, from a copy of the source tree in another folder and with another output
+// base, and compares them with those that Bazel built for this test.
 //
 // Everything that is in the program is compiled and linked again, the standard
 // library included. Of the disk cache only rules_go's own tools are taken. For
 // the image, which holds that program among others, the programs and what puts
 // it together may come from there, but nothing of the image itself. The same goes
 // for the files of a node's release, which are made of stand-ins for its kernel and
-// its programs. At last, images are signed there. If this test runs with --config=release, all of it has the same
+// its programs. If this test runs with --config=release, all of it has the same
 // version in both builds.
+//
+// At last, images are signed there with keys of an owner.
 func TestSecondBuild(t *testing.T) {
 	program := os.Getenv("PROGRAM")
 	if program == "" {
@@ -61,7 +63,7 @@ func TestSecondBuild(t *testing.T) {
 	if err := sameTree(runfile(t, release), p.built(release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
-	// It takes long to get this far.
+	// Here, and not in a test of its own: a place takes minutes to make.
 	p.checkSigning(t)
 }
 
