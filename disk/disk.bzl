@@ -249,3 +249,16 @@ def release_files(name, files, **kwargs):
         }),
         **kwargs
     )
+
+def _release_list_impl(ctx):
+    output = ctx.actions.declare_file(ctx.label.name + ".txt")
+    ctx.actions.write(output, "".join([f.basename + "\n" for f in ctx.files.files]))
+    return [DefaultInfo(files = depset([output]))]
+
+release_list = rule(
+    implementation = _release_list_impl,
+    attrs = {"files": attr.label_list(allow_files = True, mandatory = True)},
+    doc = """NAME.txt, the names of what release_files would put together, one a line.
+
+Nothing of that is built, so that a test can look at the list of a whole release.""",
+)

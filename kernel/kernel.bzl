@@ -1,6 +1,14 @@
 """Linux kernels, built from source in a root of Debian packages."""
 
-def _linux_kernel_impl(ctx):
+def _common(ctx, first):
+    """Merges a kernel's settings, for the program that goes on from there.
+
+    Args:
+      ctx: the rule's context.
+      first: one of the program's outputs.
+    Returns:
+      the program's arguments and its inputs.
+    """
     sources = [file for file in ctx.files.source if file.basename.startswith("linux-source-") and file.basename.endswith(".tar.xz")]
     if len(sources) != 1:
         fail("%s has %d archives of a kernel's source instead of one" % (ctx.attr.source.label, len(sources)))
@@ -20,40 +28,65 @@ def _linux_kernel_impl(ctx):
         arguments = [merge],
         mnemonic = "KernelSettings",
     )
-    outputs = [ctx.outputs.image, ctx.outputs.config, ctx.outputs.symbols]
     arguments = ctx.actions.args()
     arguments.add("-architecture", ctx.attr.architecture)
     arguments.add("-root", ctx.file.root)
     arguments.add("-source", sources[0])
     arguments.add("-settings", settings)
-    arguments.add("-scratch", ctx.outputs.image.path + ".scratch")
-    arguments.add("-image", ctx.outputs.image)
+    arguments.add("-scratch", first.path + ".scratch")
     arguments.add("-config", ctx.outputs.config)
+    return arguments, sources + [ctx.file.root, settings]
+
+def _linux_kernel_impl(ctx):
+    arguments, inputs = _common(ctx, ctx.outputs.image)
+    arguments.add("-image", ctx.outputs.image)
     arguments.add("-map", ctx.outputs.symbols)
     ctx.actions.run(
         executable = ctx.executable._kernel,
-        inputs = sources + [ctx.file.root, settings],
-        outputs = outputs,
+        inputs = inputs,
+        outputs = [ctx.outputs.image, ctx.outputs.config, ctx.outputs.symbols],
         arguments = [arguments],
         mnemonic = "LinuxKernel",
         progress_message = "Building the kernel %s (takes minutes)" % ctx.label,
     )
     return [DefaultInfo(files = depset([ctx.outputs.image]))]
 
+_ATTRIBUTES = {
+    "architecture": attr.string(mandatory = True, values = ["amd64", "arm64"]),
+    "command_line": attr.label_list(allow_files = [".txt"]),
+    "config": attr.output(mandatory = True),
+    "fragments": attr.label_list(mandatory = True, allow_files = [".config"]),
+    "root": attr.label(mandatory = True, allow_single_file = [".tar.zst"]),
+    "source": attr.label(mandatory = True, allow_files = True),
+    "_kernel": attr.label(default = "//tools/kernel", executable = True, cfg = "exec"),
+    "_merge": attr.label(default = "//tools/kernel/merge", executable = True, cfg = "exec"),
+}
+
 _linux_kernel = rule(
     implementation = _linux_kernel_impl,
-    attrs = {
-        "architecture": attr.string(mandatory = True, values = ["amd64", "arm64"]),
-        "command_line": attr.label_list(allow_files = [".txt"]),
-        "config": attr.output(mandatory = True),
-        "fragments": attr.label_list(mandatory = True, allow_files = [".config"]),
-        "image": attr.output(mandatory = True),
-        "root": attr.label(mandatory = True, allow_single_file = [".tar.zst"]),
-        "source": attr.label(mandatory = True, allow_files = True),
-        "symbols": attr.output(mandatory = True),
-        "_kernel": attr.label(default = "//tools/kernel", executable = True, cfg = "exec"),
-        "_merge": attr.label(default = "//tools/kernel/merge", executable = True, cfg = "exec"),
-    },
+    attrs = dict(
+        _ATTRIBUTES,
+        image = attr.output(mandatory = True),
+        symbols = attr.output(mandatory = True),
+    ),
+)
+
+def _linux_configuration_impl(ctx):
+    arguments, inputs = _common(ctx, ctx.outputs.config)
+    arguments.add("-configure-only")
+    ctx.actions.run(
+        executable = ctx.executable._kernel,
+        inputs = inputs,
+        outputs = [ctx.outputs.config],
+        arguments = [arguments],
+        mnemonic = "LinuxConfiguration",
+        progress_message = "Configuring the kernel %s" % ctx.label,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.config]))]
+
+_linux_configuration = rule(
+    implementation = _linux_configuration_impl,
+    attrs = _ATTRIBUTES,
 )
 
 def linux_kernel(name, architecture, fragments, root, source, command_line = [], **kwargs):
@@ -87,5 +120,28 @@ def linux_kernel(name, architecture, fragments, root, source, command_line = [],
         root = root,
         source = source,
         symbols = name + ".map",
+        **kwargs
+    )
+
+def linux_configuration(name, architecture, fragments, root, source, **kwargs):
+    """Declares the whole configuration of a kernel, NAME.kconfig, without the kernel.
+
+    The build fails when a setting of a fragment did not take effect.
+
+    Args:
+      name: the target's name.
+      architecture: as in linux_kernel.
+      fragments: as in linux_kernel.
+      root: as in linux_kernel.
+      source: as in linux_kernel.
+      **kwargs: attributes that every rule has.
+    """
+    _linux_configuration(
+        name = name,
+        architecture = architecture,
+        config = name + ".kconfig",
+        fragments = fragments,
+        root = root,
+        source = source,
         **kwargs
     )

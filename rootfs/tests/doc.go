@@ -1,2 +1,3 @@
-// Package tests tests the rule rootfs with a small declaration.
+// Package tests tests the rule rootfs with a small declaration, and looks at what
+// nodes have.
 package tests

@@ -56,15 +56,8 @@ func TestRule(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.Name == "init" {
-				program, err := elf.NewFile(bytes.NewReader(content))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if program.Machine != machine {
-					t.Errorf("%s: the program is for %s", variable, program.Machine)
-				}
-				if libraries, err := program.ImportedLibraries(); err != nil || len(libraries) > 0 {
-					t.Errorf("%s: the program needs %q, %v", variable, libraries, err)
+				if err := checkStatic(content, machine); err != nil {
+					t.Errorf("%s: the program: %v", variable, err)
 				}
 				content = nil
 			}

@@ -14,9 +14,11 @@ import (
 	"powercloud.unidatum.com/tests/built"
 )
 
-// maxSize is the largest kernel for amd64, in bytes. It, the initramfs and the
-// stub share the 16 MiB of an EFI file.
-const maxSize = 12 << 20
+// The largest files for amd64, in bytes. Kernel, initramfs and stub share the EFI file.
+const (
+	maxSize = 12 << 20
+	maxEFI  = 16 << 20
+)
 
 func TestImageIsEFIProgram(t *testing.T) {
 	for architecture, machine := range map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64} {
@@ -33,6 +35,17 @@ func TestImageIsEFIProgram(t *testing.T) {
 	}
 	if size := len(built.Content(t, "KERNEL_amd64")); size > maxSize {
 		t.Errorf("the kernel for amd64 has %d bytes, more than %d", size, maxSize)
+	}
+}
+
+// TestSizeOfEFIFile looks at the file that a release has, with this kernel in it.
+func TestSizeOfEFIFile(t *testing.T) {
+	file := built.Content(t, "EFI_amd64")
+	if size := len(file); size > maxEFI {
+		t.Errorf("the EFI file for amd64 has %d bytes, more than %d", size, maxEFI)
+	}
+	if !bytes.Contains(file, built.Content(t, "KERNEL_amd64")) {
+		t.Error("the EFI file for amd64 doesn't have the kernel that is looked at here")
 	}
 }
 

@@ -7,28 +7,27 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"os/signal"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"powercloud.unidatum.com/tools/lint"
 )
 
-// TestSecondBuild builds a release's program, the container image and a node's files once more,
-// from a copy of the source tree in another folder and with another output base,
-// and compares them with those that Bazel built for this test.
+// TestSecondBuild builds a release's program, the container image and a node's files
+// once more, from a copy of the source tree in another folder and with another output
+// base, and compares them with those that Bazel built for this test.
 //
 // Everything that is in the program is compiled and linked again, the standard
 // library included. Of the disk cache only rules_go's own tools are taken. For
 // the image, which holds that program among others, the programs and what puts
 // it together may come from there, but nothing of the image itself. The same goes
 // for the files of a node's release, which are made of stand-ins for its kernel and
-// its programs.
+// its programs. If this test runs with --config=release, all of it has the same
+// version in both builds.
+//
+// At last, images are signed there with keys of an owner.
 func TestSecondBuild(t *testing.T) {
 	program := os.Getenv("PROGRAM")
 	if program == "" {
@@ -38,9 +37,15 @@ func TestSecondBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workspace, outputBase := anotherPlace(t)
-	build(t, workspace, outputBase, "Go(CompilePkg|CompilePkgExternal|Link|Stdlib)", os.Getenv("LABEL"))
-	second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", program))
+	release := os.Getenv("RELEASE")
+	p := anotherPlace(t)
+	stamp := stamping(t, p.workspace, releaseVersion(t, runfile(t, release)))
+	again := func(anew, label string) {
+		t.Helper()
+		p.build(t, anew, append(stamp, label)...)
+	}
+	again("Go(CompilePkg|CompilePkgExternal|Link|Stdlib)", os.Getenv("LABEL"))
+	second, err := os.ReadFile(p.built(program))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,30 +54,37 @@ func TestSecondBuild(t *testing.T) {
 	}
 
 	image := os.Getenv("IMAGE")
-	build(t, workspace, outputBase, "ImageLayer|OCIImage|OCIIndex", os.Getenv("IMAGE_LABEL"))
-	if err := sameTree(runfile(t, image), filepath.Join(workspace, "bazel-bin", image)); err != nil {
+	again("ImageLayer|OCIImage|OCIIndex", os.Getenv("IMAGE_LABEL"))
+	if err := sameTree(runfile(t, image), p.built(image)); err != nil {
 		t.Errorf("%s, built twice: %v", image, err)
 	}
 
-	release := os.Getenv("RELEASE")
-	build(t, workspace, outputBase, "Initramfs|EFIFile|DiskImage|CloudImage|Compress|ReleaseFiles", os.Getenv("RELEASE_LABEL"))
-	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
+	again("Initramfs|EFIFile|DiskImage|CloudImage|Compress|ReleaseFiles", os.Getenv("RELEASE_LABEL"))
+	if err := sameTree(runfile(t, release), p.built(release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
+	// Here, and not in a test of its own: a place takes minutes to make.
+	p.checkSigning(t)
 }
 
 // TestRelease builds all of a release once more, like TestSecondBuild, but takes
-// nothing at all from the disk cache and does three things at a time: compilers'
-// roots, kernels, programs and images are made again. The kernels' configurations
-// and symbols are compared as well.
+// nothing at all from the disk cache: compilers' roots, kernels, programs and images
+// are made again, three things at a time, and each on one processor less. The kernels'
+// configurations and symbols are compared as well. Its subject is a release, with a
+// version in its files.
 func TestRelease(t *testing.T) {
 	release := os.Getenv("WHOLE_RELEASE")
 	if release == "" {
-		t.Skip("it takes as long as both kernels do: bazel test //tests/reproducible:release_test")
+		t.Skip("it takes as long as both kernels do: bazel test --config=release //tests/reproducible:release_test")
 	}
-	workspace, outputBase := anotherPlace(t)
-	build(t, workspace, outputBase, ".*", "--jobs=3", "//disk:release", "//kernel:amd64", "//kernel:arm64")
-	if err := sameTree(runfile(t, release), filepath.Join(workspace, "bazel-bin", release)); err != nil {
+	version := releaseVersion(t, runfile(t, release))
+	if version == "dev" {
+		t.Fatal("what is compared has no version: bazel test --config=release //tests/reproducible:release_test")
+	}
+	p := anotherPlace(t)
+	p.build(t, ".*", append(stamping(t, p.workspace, version),
+		"--jobs=3", "//disk:release", "//kernel:amd64", "//kernel:arm64")...)
+	if err := sameTree(runfile(t, release), p.built(release)); err != nil {
 		t.Errorf("%s, built twice: %v", release, err)
 	}
 	for _, file := range strings.Fields(os.Getenv("KERNELS")) {
@@ -80,7 +92,7 @@ func TestRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := os.ReadFile(filepath.Join(workspace, "bazel-bin", file))
+		second, err := os.ReadFile(p.built(file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,20 +102,19 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// anotherPlace copies the source tree to another folder and returns that and
-// another output base.
-func anotherPlace(t *testing.T) (workspace, outputBase string) {
+// anotherPlace copies the source tree to another folder.
+func anotherPlace(t *testing.T) place {
 	t.Helper()
 	root, err := lint.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	scratch := scratchFolder(t)
-	workspace = filepath.Join(scratch, "another", "folder")
+	workspace := filepath.Join(scratch, "another", "folder")
 	if err := copyTree(workspace, root); err != nil {
 		t.Fatal(err)
 	}
-	return workspace, filepath.Join(scratch, "output-base")
+	return place{workspace: workspace, outputBase: filepath.Join(scratch, "output-base")}
 }
 
 func TestSameTree(t *testing.T) {
@@ -214,35 +225,6 @@ func same(first, second []byte) error {
 	return fmt.Errorf("SHA-256 %x (%d bytes) and %x (%d bytes), which differ from byte %d on: % x, and % x",
 		sha256.Sum256(first), len(first), sha256.Sum256(second), len(second), at,
 		first[at:min(at+shown, len(first))], second[at:min(at+shown, len(second))])
-}
-
-// build runs a Bazel of its own in the workspace. What actions with a mnemonic
-// that matches anew make isn't taken from the disk cache.
-func build(t *testing.T, workspace, outputBase, anew string, arguments ...string) {
-	t.Helper()
-	account, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	goCommand, err := filepath.EvalSymlinks(runfile(t, os.Getenv("GO")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Bazel ends a test that takes too long in this way. What it built must not
-	// stay behind.
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	command := exec.CommandContext(ctx, "bazel", append([]string{"--batch", "--output_base=" + outputBase,
-		"build", "--modify_execution_info=" + anew + "=+no-cache",
-		"--noexperimental_run_validations", "--noshow_progress"}, arguments...)...)
-	command.Dir = workspace
-	command.Env = []string{
-		"HOME=" + account.HomeDir, // of the caches
-		"PATH=" + filepath.Dir(goCommand) + ":" + os.Getenv("PATH"),
-	}
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("the second build failed: %v\n%s", err, output)
-	}
 }
 
 // runfile returns where a file that Bazel names with $(rootpath) lies.

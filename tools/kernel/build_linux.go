@@ -109,6 +109,9 @@ func (o options) build(ctx context.Context) error {
 	if err := b.configure(ctx, settings); err != nil {
 		return err
 	}
+	if o.configureOnly {
+		return b.copy(".config", o.config)
+	}
 	if err := b.make(ctx, o.architecture.target); err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@
 // take effect.
 //
 //	kernel -architecture ARCHITECTURE -root ROOT -source SOURCE.tar.xz -settings FILE
-//	       -scratch FOLDER -image FILE -config FILE -map FILE
+//	       -scratch FOLDER -config FILE (-image FILE -map FILE | -configure-only)
+//
+// With -configure-only it writes the kernel's whole configuration and builds nothing.
 //
 // The bytes of its outputs follow from the root, the source and the settings
 // alone. The scratch folder must not exist, takes about 3 GB, and is removed at
@@ -57,6 +59,7 @@ type options struct {
 	root, source, settings string
 	scratch                string
 	image, config, symbols string
+	configureOnly          bool
 }
 
 func parse(arguments []string) (options, error) {
@@ -77,10 +80,17 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.image, "image", "", "the kernel, a `FILE` to write")
 	flags.StringVar(&o.config, "config", "", "its configuration, a `FILE` to write")
 	flags.StringVar(&o.symbols, "map", "", "its symbols, a `FILE` to write")
+	flags.BoolVar(&o.configureOnly, "configure-only", false, "write the configuration alone, without -image and -map")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
-	if o.architecture.name == "" || slices.Contains([]string{o.root, o.source, o.settings, o.scratch, o.image, o.config, o.symbols}, "") || flags.NArg() > 0 {
+	required := []string{o.architecture.name, o.root, o.source, o.settings, o.scratch, o.config}
+	if !o.configureOnly {
+		required = append(required, o.image, o.symbols)
+	} else if o.image != "" || o.symbols != "" {
+		return o, errors.New("with -configure-only it takes neither -image nor -map")
+	}
+	if slices.Contains(required, "") || flags.NArg() > 0 {
 		return o, errors.New("it takes every flag and nothing else")
 	}
 	return o, nil

@@ -13,7 +13,12 @@ func TestParse(t *testing.T) {
 	if err != nil || o.architecture.linux != "arm64" || o.scratch != "w" || o.settings != "k" {
 		t.Errorf("it was read as %+v, %v", o, err)
 	}
+	configure := append(slices.Clone(good[:8]), "-scratch", "w", "-config", "c", "-configure-only")
+	if o, err := parse(configure); err != nil || !o.configureOnly || o.config != "c" {
+		t.Errorf("it was read as %+v, %v", o, err)
+	}
 	for want, arguments := range map[string][]string{
+		"neither -image nor -map":   append(slices.Clone(good), "-configure-only"),
 		"it must be amd64 or arm64": append([]string{"-architecture", "i386"}, good[2:]...),
 		"every flag":                good[2:],
 		"nothing else":              append(slices.Clone(good), "a"),

@@ -112,6 +112,11 @@ func TestVersion(t *testing.T) {
 	if got, err := Version([]byte("BUILD_HOST x\nSTABLE_VERSION v2026.11.30\n")); err != nil || got != "v2026.11.30" {
 		t.Errorf("%q, %v", got, err)
 	}
+	// The longest that tools/bazel/status prints.
+	long := "v2026.11.30-12345-g0123456789abcdef-dirty"
+	if got, err := Version([]byte("STABLE_VERSION " + long + "\n")); err != nil || got != long {
+		t.Errorf("%q, %v", got, err)
+	}
 	for _, status := range []string{"", "STABLE_VERSION \n", "STABLE_VERSION a b\n", "XSTABLE_VERSION a\n"} {
 		if got, err := Version([]byte(status)); err == nil {
 			t.Errorf("%q gave %q", status, got)

@@ -27,6 +27,8 @@ type console struct {
 	version string
 	network func() (network.State, <-chan struct{})
 	notice  func() (lifecycle.Notice, <-chan struct{})
+	// began is called once, when something has been shown.
+	began func()
 
 	shown     lifecycle.Notice
 	addresses []netip.Addr
@@ -65,6 +67,10 @@ func (c *console) run(ctx context.Context) error {
 				// The next try shows it again.
 				c.shown = lifecycle.Notice{}
 				return fmt.Errorf("write to the console: %w", err)
+			}
+			if c.began != nil {
+				c.began()
+				c.began = nil
 			}
 		}
 		select {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -60,7 +62,8 @@ func (s *screen) take() string {
 func TestConsole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notice, net, to := newKnown(lifecycle.Notice{}), newKnown(network.State{}), &screen{}
-		c := &console{to: to, version: "dev", network: net.current, notice: notice.current}
+		began := 0
+		c := &console{to: to, version: "dev", network: net.current, notice: notice.current, began: func() { began++ }}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- c.run(ctx) }()
@@ -73,6 +76,9 @@ func TestConsole(t *testing.T) {
 			}
 		}
 		wait(time.Hour, "")
+		if began != 0 {
+			t.Error("it has begun without anything to show")
+		}
 		notice.set(lifecycle.Notice{Text: "waits\n"})
 		wait(0, "\nPowerCloud dev\naddresses: no address yet\nwaits\n\n")
 		net.set(at("192.0.2.1/24"))
@@ -102,11 +108,32 @@ func TestConsole(t *testing.T) {
 		if got := to.take(); !strings.Contains(got, "locked\n") {
 			t.Errorf("the console has %q", got)
 		}
+		if began != 1 {
+			t.Errorf("it has begun %d times", began)
+		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestLogMemory(t *testing.T) {
+	proc := t.TempDir()
+	var lines strings.Builder
+	c := Config{Log: newLog(&lines)}
+	c.logMemory(proc)
+	if err := os.WriteFile(filepath.Join(proc, "meminfo"), []byte("MemTotal: 990000 kB\nMemFree: 1 kB\nMemAvailable: 950001 kB\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.logMemory(proc)
+	warning, line, _ := strings.Cut(lines.String(), "\n")
+	if !strings.HasPrefix(warning, `level=WARN msg="how much memory there is can't be told" svc=pcd err=`) {
+		t.Errorf("without figures it logs %q", warning)
+	}
+	if want := "level=INFO msg=memory svc=pcd total_kib=990000 available_kib=950001\n"; line != want {
+		t.Errorf("it logs %q, want %q", line, want)
+	}
 }
 
 // TestConsoleThatFails: what could not be written is written at the next start.

@@ -20,6 +20,7 @@ import (
 	"powercloud.unidatum.com/go/node/network"
 	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/go/node/supervisor"
+	"powercloud.unidatum.com/go/sys/usage"
 )
 
 // Config is what a daemon works with. Outside of PowerCloud OS, where Notify, Network
@@ -61,7 +62,8 @@ func Run(ctx context.Context, c Config) error {
 	life := lifecycle.New(c.life(stop, state))
 	run := life.Run
 	if state != nil {
-		screen := &console{to: c.Console, version: c.Version, network: state, notice: life.Notice}
+		screen := &console{to: c.Console, version: c.Version, network: state, notice: life.Notice,
+			began: func() { c.logMemory(procfs) }}
 		parts = append(parts, supervisor.Component{Name: "banner", Run: screen.run})
 	} else {
 		// There is nobody to mend what it fails by but whoever started it.
@@ -91,6 +93,20 @@ func Run(ctx context.Context, c Config) error {
 	}
 	c.Log.Info("pcd ends", "reason", context.Cause(ctx))
 	return nil
+}
+
+// procfs is where the kernel tells of the machine's memory.
+const procfs = "/proc"
+
+// logMemory logs how much memory the kernel manages, and how much of it programs could
+// still take.
+func (c Config) logMemory(proc string) {
+	memory, err := usage.ReadMemory(proc)
+	if err != nil {
+		c.Log.Warn("how much memory there is can't be told", "err", err)
+		return
+	}
+	c.Log.Info("memory", "total_kib", memory.Total>>10, "available_kib", (memory.Total-memory.Used)>>10)
 }
 
 // surroundings returns the parts that look after what is around a node, and what is

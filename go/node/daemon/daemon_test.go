@@ -39,7 +39,7 @@ func TestBanner(t *testing.T) {
 
 func TestBuildTime(t *testing.T) {
 	for version, want := range map[string]string{
-		"dev": "2026-11-30", "": "2026-11-30", "v2027.02.03": "2027-02-03", "v2027.02.03-5-gabcdef-dirty": "2027-02-03",
+		"dev": "2026-11-30", "": "2026-11-30", "v2027.02.03": "2027-02-03", "v2027.02.03-5-g0123456789abcdef-dirty": "2027-02-03",
 		"v1999.01.01": "2026-11-30", "v2027.13.01": "2026-11-30",
 	} {
 		if got := buildTime(version).Format(time.DateOnly); got != want {

@@ -41,6 +41,19 @@ func TestMoments(t *testing.T) {
 	}
 }
 
+func TestMemoryLine(t *testing.T) {
+	found := memoryLine.FindStringSubmatch("pcd: level=INFO msg=memory svc=pcd total_kib=990000 available_kib=950000\n")
+	if found == nil {
+		t.Fatal("the line isn't found")
+	}
+	if got, err := inUse(found); err != nil || got != 40000<<10 {
+		t.Errorf("%d bytes are in use, %v", got, err)
+	}
+	if memoryLine.MatchString("level=INFO msg=memory svc=pcd total_kib=990000 available_kib=9500") {
+		t.Error("half a line is found")
+	}
+}
+
 // TestSystemsWithoutBazel has nothing to start, which must be said.
 func TestSystemsWithoutBazel(t *testing.T) {
 	if _, err := findSystems(); err == nil || !strings.Contains(err.Error(), "bazel run //tests/bench:boot") {
@@ -49,12 +62,13 @@ func TestSystemsWithoutBazel(t *testing.T) {
 }
 
 // round is one round's figures: seconds and millions of instructions to the banner.
-func round(seconds float64, instructions uint64, memory *machine.Memory) start {
+func round(seconds float64, instructions uint64, memory *machine.Memory, counted int64) start {
 	elapsed := time.Duration(seconds * float64(time.Second))
 	return start{
 		elapsed:      map[string]time.Duration{momentInit: elapsed / 2, momentBanner: elapsed},
 		instructions: map[string]uint64{momentInit: instructions * 5e5, momentBanner: instructions * 1e6},
 		memory:       memory,
+		counted:      counted << 20,
 	}
 }
 
@@ -68,9 +82,9 @@ func sample() report {
 			{nameDebian, 13 << 20, 4 << 20, 17 << 20},
 		},
 		results: results{
-			{namePowerCloud, false}: {round(7, 2000, memory), round(6, 2200, memory), round(9, 1000, memory)},
-			{nameDebian, false}:     {round(8, 3000, nil), round(7.5, 3100, nil), round(20, 3200, nil)},
-			{namePowerCloud, true}:  {round(8, 2500, &machine.Memory{Total: 990 << 20, Available: 920 << 20})},
+			{namePowerCloud, false}: {round(7, 2000, memory, 40), round(6, 2200, memory, 41), round(9, 1000, memory, 39)},
+			{nameDebian, false}:     {round(8, 3000, nil, 52), round(7.5, 3100, nil, 50), round(20, 3200, nil, 51)},
+			{namePowerCloud, true}:  {round(8, 2500, &machine.Memory{Total: 990 << 20, Available: 920 << 20}, 70)},
 		},
 		rebuilds: []time.Duration{20 * time.Second, 22 * time.Second, 60 * time.Second},
 	}
@@ -132,7 +146,7 @@ func TestText(t *testing.T) {
 		"powercloud 6.0 4.0 10.0",
 		"debian 13.0 4.0 17.0",
 		"powercloud no 3.50 1000.0 7.00 2000.0 74.0 40.0",
-		"debian no 4.00 1550.0 8.00 3100.0 - -",
+		"debian no 4.00 1550.0 8.00 3100.0 - 51.0",
 		"powercloud yes 4.00 1250.0 8.00 2500.0 104.0 70.0",
 		"From an edit of pcd to a new image: 22.0 s.",
 		"size of the EFI file <= 16.0 MiB 10.0 MiB met",
@@ -164,7 +178,7 @@ func TestJSON(t *testing.T) {
 		t.Fatalf("%s", &out)
 	}
 	banner := got.Results[1]
-	if banner.Moment != momentBanner || banner.Elapsed != 7 || !slices.Equal(banner.InstructionsEach, []uint64{2e9, 2.2e9, 1e9}) || banner.Used != 74<<20 {
+	if banner.Moment != momentBanner || banner.Elapsed != 7 || !slices.Equal(banner.InstructionsEach, []uint64{2e9, 2.2e9, 1e9}) || banner.Used != 74<<20 || banner.Counted != 40<<20 {
 		t.Errorf("%+v", banner)
 	}
 }

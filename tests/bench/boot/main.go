@@ -45,10 +45,9 @@
 //
 // Memory in use is everything that can't be had by programs at the banner: the
 // machine's 1 GiB less MemAvailable. That includes what the firmware keeps and what the
-// kernel needs for itself. The kernel's own sum, MemTotal less MemAvailable, is beside
-// it. The node, which has no shell, tells both by the driver of its memory balloon, so
-// that nothing is added to what is measured. Debian's driver for it is a module, so
-// its memory isn't known.
+// kernel needs for itself. The node, which has no shell, tells it by the driver of its
+// memory balloon. Debian's driver for it is a module, so that only the kernel's own sum,
+// MemTotal less MemAvailable, is known of both systems: pcd logs it at the banner.
 //
 // rebuild is how long Bazel takes from an edit of pcd, another text in one of its log
 // messages, to a new disk image. The edited file is in a folder that Bazel takes the

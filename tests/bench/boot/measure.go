@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"time"
 
 	"powercloud.unidatum.com/tests/bench/figures"
@@ -45,8 +46,41 @@ type start struct {
 	// elapsed and instructions are from power-on to each moment, by its name.
 	elapsed      map[string]time.Duration
 	instructions map[string]uint64
-	// memory is nil where the system doesn't tell.
+	// memory is what the balloon tells at the banner; nil where the system has no
+	// driver for it.
 	memory *machine.Memory
+	// counted is how much of what the kernel manages programs can't have at the banner,
+	// in bytes, as pcd logs it.
+	counted int64
+}
+
+// memoryLine is what pcd logs when it has shown its banner.
+var memoryLine = regexp.MustCompile(`msg=memory svc=pcd total_kib=(\d+) available_kib=(\d+)\s`)
+
+// logged reads memoryLine. The banner has been found; the line takes another way to the
+// serial port and can be there before it.
+func logged(ctx context.Context, console *machine.Console) (int64, error) {
+	found := memoryLine.FindStringSubmatch(console.Text())
+	if found == nil {
+		var err error
+		if found, err = console.Find(ctx, memoryLine); err != nil {
+			return 0, err
+		}
+	}
+	return inUse(found)
+}
+
+// inUse returns the bytes that a match of memoryLine has in use.
+func inUse(found []string) (int64, error) {
+	total, err := strconv.ParseInt(found[1], 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("read the memory that pcd logs: %w", err)
+	}
+	available, err := strconv.ParseInt(found[2], 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("read the memory that pcd logs: %w", err)
+	}
+	return (total - available) << 10, nil
 }
 
 // results are the rounds of each measurement.
@@ -115,11 +149,15 @@ func measureStart(ctx context.Context, opts options, s system, card bool) (start
 			}
 			one.elapsed[m.name] = time.Since(o.Since())
 		}
-		if !s.virtio {
-			return nil
+		if s.virtio {
+			memory, err := o.Memory(ctx)
+			if err != nil {
+				return err
+			}
+			one.memory = &memory
 		}
-		memory, err := o.Memory(ctx)
-		one.memory = &memory
+		var err error
+		one.counted, err = logged(ctx, o.Console())
 		return err
 	})
 	if err != nil {

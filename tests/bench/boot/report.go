@@ -73,11 +73,11 @@ func (r report) writeStarts(out io.Writer) error {
 		for _, one := range moments() {
 			fmt.Fprintf(w, "%.2f\t%s\t", m.elapsed[one.name].Seconds(), millions(m.instructions[one.name]))
 		}
+		used := "-"
 		if m.told {
-			fmt.Fprintf(w, "%s\t%s\t\n", mebibytes(m.used), mebibytes(m.counted))
-		} else {
-			fmt.Fprintln(w, "-\t-\t")
+			used = mebibytes(m.used)
 		}
+		fmt.Fprintf(w, "%s\t%s\t\n", used, mebibytes(m.counted))
 	}
 	fmt.Fprintln(w)
 	return w.Flush()
@@ -101,7 +101,8 @@ func (r report) writeNotes(out io.Writer) error {
 		{nameDebian, "Debian 12's linux-image-cloud-amd64 with the same stub, command line and initramfs; its drivers for virtio are modules, which the initramfs hasn't got, so that it spends nothing on disk, card and balloon, and the node gets no address"},
 		{"network", "with one, only powercloud's node gets addresses, and its banner waits until they stay as they are; the systems are compared without"},
 		{momentBanner, "both wait three seconds in idleness before it"},
-		{"in use", "the machine's memory less MemAvailable, what firmware and kernel keep included; beside it MemTotal less MemAvailable"},
+		{"in use", "the machine's memory less MemAvailable, what firmware and kernel keep included, as the balloon's driver tells; Debian's is a module"},
+		{"of MemTotal", "MemTotal less MemAvailable, as pcd logs it on both systems"},
 	})
 }
 
@@ -115,7 +116,7 @@ type result struct {
 	ElapsedEach      []float64 `json:"seconds_each"`
 	Instructions     uint64    `json:"instructions"`
 	InstructionsEach []uint64  `json:"instructions_each"`
-	// At the banner; absent where the system doesn't tell.
+	// At the banner; the first is absent where the system has no driver for a balloon.
 	Used    int64 `json:"used_bytes,omitempty"`
 	Counted int64 `json:"used_of_total_bytes,omitempty"`
 }

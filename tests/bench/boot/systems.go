@@ -32,7 +32,7 @@ type system struct {
 	initramfs string
 	efi       string // what the firmware starts
 	disk      string // the disk image that has it
-	// virtio tells whether it finds a network card, and tells of its memory.
+	// virtio tells whether it finds a network card and a memory balloon.
 	virtio bool
 }
 

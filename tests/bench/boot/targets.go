@@ -77,9 +77,9 @@ func (r report) startTargets() []figures.Target {
 type medians struct {
 	elapsed      map[string]time.Duration
 	instructions map[string]uint64
-	// told is whether the system told of its memory. used is what programs can't
-	// have of the machine's memory, and counted what they can't have of what the
-	// kernel manages, in bytes.
+	// counted is what programs can't have of what the kernel manages, and used what
+	// they can't have of the machine's memory, in bytes; told is whether the system
+	// told of the latter.
 	told          bool
 	used, counted int64
 }
@@ -103,11 +103,12 @@ func (r report) median(k key) (medians, bool) {
 	for _, s := range rounds {
 		if s.memory != nil {
 			used = append(used, memoryMiB<<20-int64(s.memory.Available))
-			counted = append(counted, int64(s.memory.Total)-int64(s.memory.Available))
 		}
+		counted = append(counted, s.counted)
 	}
+	m.counted = figures.Median(counted)
 	if m.told = len(used) > 0; m.told {
-		m.used, m.counted = figures.Median(used), figures.Median(counted)
+		m.used = figures.Median(used)
 	}
 	return m, true
 }
