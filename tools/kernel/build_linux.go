@@ -49,7 +49,7 @@ const (
 	makefile  = work + "/quick.mk"
 )
 
-// unused are parts of the source that no build reads and that make up more than half
+// unused are parts of the source that no build reads and that make up two fifths
 // of its files. tar takes them as patterns, in which an asterisk stands for slashes too.
 // Of processors and drivers that are never chosen, only the code is left out: Linux
 // insists on their Kconfig files.

@@ -2,7 +2,8 @@
 
 load("@io_bazel_rules_go//go:def.bzl", "go_binary")
 
-# Operating system and processor, in Go's terms.
+# Operating system and processor, in Go's terms. Of each system, go vet and staticcheck
+# look at one: tools/bazel/rules_go.patch names those that aren't the tests'.
 PLATFORMS = [
     ("darwin", "amd64"),
     ("darwin", "arm64"),

@@ -68,7 +68,7 @@ func Write(ctx context.Context, packages, output string, size int64) (err error)
 	if err := create(ctx, packages, image, size); err != nil {
 		return fmt.Errorf("make a file system: %w", err)
 	}
-	if err := compress(image, output); err != nil {
+	if err := compress(image, output, size); err != nil {
 		return fmt.Errorf("compress a file system: %w", err)
 	}
 	return nil
@@ -95,11 +95,14 @@ func create(ctx context.Context, packages, image string, size int64) error {
 	return nil
 }
 
-// compress compresses a file. Most of it is zeros.
-func compress(input, output string) (err error) {
+// compress compresses a file of a size in bytes. Most of it is zeros.
+func compress(input, output string, size int64) (err error) {
 	content, err := os.ReadFile(input)
 	if err != nil {
 		return err
+	}
+	if int64(len(content)) != size {
+		return fmt.Errorf("it has %d bytes, not %d", len(content), size)
 	}
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {

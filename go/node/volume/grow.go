@@ -23,8 +23,8 @@ const (
 	resizeRequest = 0x40086610
 	// groupSize is the size in bytes of ext4's groups of blocks.
 	groupSize = 128 << 20
-	// steps is in how many steps a volume grows from the size on at which one of them
-	// is more than twice what there is.
+	// steps is how many of the largest steps make a volume, or somewhat fewer than do:
+	// they are of whole groups, one at least.
 	steps = 64
 	// minTail is how much at the end, in bytes, is too little for a group.
 	minTail = 16 << 20

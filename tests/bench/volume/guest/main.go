@@ -77,7 +77,7 @@ const (
 
 // prepare makes what is measured. What it returns undoes that.
 func prepare(ctx context.Context, template string) ([]transfer.Place, func() error, error) {
-	plain, err := mountPlain(template)
+	plain, templateSize, err := mountPlain(template)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a file system: %w", err)
 	}
@@ -101,9 +101,6 @@ func prepare(ctx context.Context, template string) ([]transfer.Place, func() err
 	}, done, nil
 }
 
-// templateSize is the size in bytes of the file system that the volume begins with.
-const templateSize = 64 << 20
-
 // journalSize returns the size in bytes that the journal of dm-integrity doesn't exceed:
 // a 128th of the disk (Linux, drivers/md/dm-integrity.c).
 func journalSize() (int64, error) {
@@ -116,34 +113,35 @@ func journalSize() (int64, error) {
 }
 
 // mountPlain puts the file system of state volumes on a disk as it is, and returns the
-// path of a file there.
-func mountPlain(template string) (_ string, err error) {
+// path of a file there, and the file system's size in bytes.
+func mountPlain(template string) (_ string, size int64, err error) {
 	source, err := os.Open(template)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	decoder, err := zstd.NewReader(source)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer decoder.Close()
 	disk, err := os.OpenFile("/dev/"+plainDisk, os.O_WRONLY, 0)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	_, err = io.Copy(disk, decoder)
+	size, err = io.Copy(disk, decoder)
 	if err := errors.Join(err, disk.Sync(), disk.Close()); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	folder, err := makeFolder("/plain")
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if err := unix.Mount("/dev/"+plainDisk, folder, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "errors=remount-ro"); err != nil {
-		return "", fmt.Errorf("mount it: %w", err)
+		return "", 0, fmt.Errorf("mount it: %w", err)
 	}
-	return makeFile(folder)
+	path, err := makeFile(folder)
+	return path, size, err
 }
 
 // mountVolume makes a state volume, and returns the path of a file there.
