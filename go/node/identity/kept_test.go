@@ -57,7 +57,7 @@ func TestReplaceLists(t *testing.T) {
 		{"of another kind", kept.ReplaceMembership, revoked(t, ca, 9, revocation.List{}), false, document.ErrDocument},
 		{"nothing", kept.ReplaceMembership, nil, false, document.ErrDocument},
 		{"the same", kept.ReplaceRevocations, p.Revocations, false, nil},
-		{"newer", kept.ReplaceRevocations, revoked(t, ca, 8, revocation.List{}.WithNode(id)), true, nil},
+		{"newer", kept.ReplaceRevocations, revoked(t, ca, 8, revokedBefore().WithNode(id)), true, nil},
 		{"older", kept.ReplaceRevocations, revoked(t, ca, 7, revocation.List{}), false, document.ErrOlder},
 		{"of another kind", kept.ReplaceRevocations, members(t, ca, 9, "home-9", id), false, document.ErrDocument},
 		{"newer", kept.ReplaceMembership, members(t, ca, 8, "other", pki.NodeID{1}), true, nil},
@@ -162,7 +162,7 @@ func TestReplaceCertificate(t *testing.T) {
 		t.Errorf("%+v", i.Self)
 	}
 	// A node that was removed stays what it is.
-	if _, err := kept.ReplaceRevocations(revoked(t, ca, 7, revocation.List{}.WithNode(p.Key.ID()))); err != nil || !changed() {
+	if _, err := kept.ReplaceRevocations(revoked(t, ca, 7, revokedBefore().WithNode(p.Key.ID()))); err != nil || !changed() {
 		t.Fatal(err)
 	}
 	if got, err := kept.ReplaceCertificate(of(330), at(330)); got || !errors.Is(err, revocation.ErrRevoked) || changed() {
@@ -179,20 +179,22 @@ func TestRevokesLess(t *testing.T) {
 		list revocation.List
 		less bool
 	}{
-		{revocation.List{}.WithNode(removed), false},
-		{revocation.List{}.WithNode(removed).WithAdmins(issued().Add(50 * time.Second)), false},
+		{revokedBefore().WithNode(removed), false},
+		{revokedBefore().WithNode(removed).WithAdmins(issued().Add(50 * time.Second)), false},
 		{revocation.List{}, true},
-		{revocation.List{}.WithNode(removed), true},
-		{revocation.List{}.WithNode(removed).WithAdmins(issued().Add(40 * time.Second)), true},
-		{revocation.List{}.WithNode(pki.NodeID{8}).WithAdmins(issued().Add(50 * time.Second)), true},
-		{revocation.List{}.WithNode(removed).WithNode(pki.NodeID{8}).WithAdmins(issued().Add(60 * time.Second)), false},
+		{revokedBefore(), true},
+		{revocation.List{}.WithNode(removed).WithAdmins(issued().Add(50 * time.Second)), true},
+		{revokedBefore().WithNode(removed), true},
+		{revokedBefore().WithNode(removed).WithAdmins(issued().Add(40 * time.Second)), true},
+		{revokedBefore().WithNode(pki.NodeID{8}).WithAdmins(issued().Add(50 * time.Second)), true},
+		{revokedBefore().WithNode(removed).WithNode(pki.NodeID{8}).WithAdmins(issued().Add(60 * time.Second)), false},
 	} {
 		changed, err := kept.ReplaceRevocations(revoked(t, ca, uint64(serial)+100, step.list))
 		if changed == step.less || errors.Is(err, ErrRevokesLess) != step.less {
 			t.Errorf("step %d: %v, %v", serial, changed, err)
 		}
 	}
-	if i := load(t, folder); !i.Revoked.HasNode(removed) || i.Revocations.Serial != 106 {
+	if i := load(t, folder); !i.Revoked.HasNode(removed) || i.Revocations.Serial != 108 {
 		t.Errorf("%+v", i.Revoked)
 	}
 }
@@ -208,7 +210,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Rename(kept.directory, away); err != nil {
 		t.Fatal(err)
 	}
-	list := revoked(t, ca, 9, revocation.List{}.WithNode(pki.NodeID{9}))
+	list := revoked(t, ca, 9, revokedBefore().WithNode(pki.NodeID{9}))
 	for _, want := range []bool{true, false} {
 		if got, err := kept.ReplaceRevocations(list); got != want || !errors.Is(err, fs.ErrNotExist) || changed() != want {
 			t.Errorf("%v, %v", got, err)
@@ -253,9 +255,11 @@ func TestAtOnce(t *testing.T) {
 			}
 		})
 	}
+	removed := revokedBefore()
 	for n := 1; n <= last; n++ {
 		list := members(t, ca, uint64(10+n), fmt.Sprintf("home-%d", n), p.Key.ID())
-		revocations := revoked(t, ca, uint64(10+n), revocation.List{Nodes: []pki.NodeID{{byte(n)}}})
+		removed = removed.WithNode(pki.NodeID{byte(n)})
+		revocations := revoked(t, ca, uint64(10+n), removed)
 		renewed := certificate(t, ca, p.Key, issued().Add(time.Duration(n)*time.Minute))
 		replace(func() (bool, error) { return kept.ReplaceMembership(list) })
 		replace(func() (bool, error) { return kept.ReplaceRevocations(revocations) })

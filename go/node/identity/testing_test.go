@@ -88,9 +88,12 @@ func parts(t testing.TB, ca *pki.CA) Parts {
 		Key: k, Certificate: certificate(t, ca, k, issued()).Raw, Authority: ca.Authority().Certificate().Raw,
 		MeshKey: mesh, Volume: volumeid.ID{4}, Name: "home-1",
 		Membership:  members(t, ca, 5, "home-1", k.ID()),
-		Revocations: revoked(t, ca, 6, revocation.List{Nodes: []pki.NodeID{{7}}}),
+		Revocations: revoked(t, ca, 6, revokedBefore()),
 	}
 }
+
+// revokedBefore is what the list of parts revokes, and so each list after it.
+func revokedBefore() revocation.List { return revocation.List{}.WithNode(pki.NodeID{7}) }
 
 // first is the authority of these tests.
 func first(t testing.TB) *pki.CA { return newCA(t, keystest.First(t)) }
