@@ -32,10 +32,10 @@ func TestParse(t *testing.T) {
 // sample is a report whose volume on a slow disk is as it should be, and whose volume on
 // a fast one takes too long.
 func sample() report {
-	of := func(name string, written ...time.Duration) []transfer.Sample {
+	of := func(name string, read time.Duration, written ...time.Duration) []transfer.Sample {
 		var list []transfer.Sample
 		for _, took := range written {
-			list = append(list, transfer.Sample{Place: name, Bytes: 32 << 20, Written: took * time.Second, Read: 2 * time.Second})
+			list = append(list, transfer.Sample{Place: name, Bytes: 32 << 20, Written: took * time.Second, Read: read * time.Second})
 		}
 		return list
 	}
@@ -43,10 +43,10 @@ func sample() report {
 		opts:        options{rounds: 3, size: 32 << 20, speeds: []int64{0, 8}, cpus: 2},
 		accelerator: "tcg", loadBefore: "0.10 0.20 0.30", loadAfter: "1.10 0.80 0.40",
 		results: map[int64]results{
-			0: {transfer.Bare: of(transfer.Bare, 1, 1, 1), transfer.Volume: of(transfer.Volume, 4, 4, 5),
-				transfer.Plain: of(transfer.Plain, 2, 1, 2), transfer.State: of(transfer.State, 4, 4, 4)},
-			8: {transfer.Bare: of(transfer.Bare, 4, 4, 4), transfer.Volume: of(transfer.Volume, 8, 9, 8),
-				transfer.Plain: of(transfer.Plain, 4, 4, 4), transfer.State: of(transfer.State, 10, 10, 10)},
+			0: {transfer.Bare: of(transfer.Bare, 2, 1, 1, 1), transfer.Volume: of(transfer.Volume, 2, 4, 4, 5),
+				transfer.Plain: of(transfer.Plain, 2, 2, 1, 2), transfer.State: of(transfer.State, 2, 4, 4, 4)},
+			8: {transfer.Bare: of(transfer.Bare, 2, 4, 4, 4), transfer.Volume: of(transfer.Volume, 2, 8, 9, 8),
+				transfer.Plain: of(transfer.Plain, 2, 4, 4, 4), transfer.State: of(transfer.State, 6, 10, 10, 10)},
 		},
 	}
 }
@@ -55,9 +55,13 @@ func TestTargets(t *testing.T) {
 	const wanted = "about double (< 2.5 times)"
 	want := []figures.Target{
 		{What: "writes to volume, beside bare disk, on disks as fast as the host can", Wanted: wanted, Measured: "4.00 times"},
+		{What: "reads from volume, beside bare disk, on disks as fast as the host can", Wanted: wanted, Measured: "1.00 times", Met: true},
 		{What: "writes to ext4 on the volume, beside ext4 on the disk, on disks as fast as the host can", Wanted: wanted, Measured: "2.00 times", Met: true},
+		{What: "reads from ext4 on the volume, beside ext4 on the disk, on disks as fast as the host can", Wanted: wanted, Measured: "1.00 times", Met: true},
 		{What: "writes to volume, beside bare disk, on disks of 8 MiB/s", Wanted: wanted, Measured: "2.00 times", Met: true},
+		{What: "reads from volume, beside bare disk, on disks of 8 MiB/s", Wanted: wanted, Measured: "1.00 times", Met: true},
 		{What: "writes to ext4 on the volume, beside ext4 on the disk, on disks of 8 MiB/s", Wanted: wanted, Measured: "2.50 times"},
+		{What: "reads from ext4 on the volume, beside ext4 on the disk, on disks of 8 MiB/s", Wanted: wanted, Measured: "3.00 times"},
 	}
 	if got := sample().targets(); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
@@ -76,7 +80,7 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"- bare disk 32.0 16.0 - -",
 		"- volume 8.0 16.0 4.00 1.00",
-		"8 ext4 on the volume 3.2 16.0 2.50 1.00",
+		"8 ext4 on the volume 3.2 5.3 2.50 3.00",
 		"writes to volume, beside bare disk, on disks of 8 MiB/s about double (< 2.5 times) 2.00 times met",
 	} {
 		if !lines[want] {
