@@ -49,6 +49,7 @@ func (y *years) start(place state.Place, change ...func(*lifecycle.Config)) *lif
 	y.t.Helper()
 	return lifecycletest.Start(y.t, place, func(c *lifecycle.Config) {
 		c.Now = y.clock
+		c.Synced = func() bool { return true }
 		for _, more := range change {
 			more(c)
 		}

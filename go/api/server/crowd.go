@@ -113,10 +113,10 @@ func (c *crowd) closeAll() {
 	}
 }
 
-// Network names where a connection from an address, with its port, comes from: an IPv4
+// network names where a connection from an address, with its port, comes from: an IPv4
 // address, or the /64 that an IPv6 address is in, of which one machine can have all
 // addresses.
-func Network(remote string) string {
+func network(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote

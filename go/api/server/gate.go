@@ -56,7 +56,7 @@ func (g *gate) run() {
 			continue
 		}
 		pause = 0
-		source := Network(conn.RemoteAddr().String())
+		source := network(conn.RemoteAddr().String())
 		g.strangers.add(conn, source)
 		g.working.Go(func() { g.let(conn, source) })
 	}

@@ -432,7 +432,7 @@ func TestNetwork(t *testing.T) {
 		"192.0.2.1:1": "192.0.2.1", "[::ffff:192.0.2.1]:1": "192.0.2.1", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64",
 		"[fe80::1%eth0]:2": "fe80::/64", "pipe": "pipe",
 	} {
-		if got := Network(remote); got != want {
+		if got := network(remote); got != want {
 			t.Errorf("%s is in %s, want %s", remote, got, want)
 		}
 	}

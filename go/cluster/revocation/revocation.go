@@ -104,7 +104,7 @@ func (l List) WithNode(id pki.NodeID) List {
 // WithAdmins returns the list with every admin's certificate on it that was issued
 // before now. As certificates tell the time of their issue in seconds, that is the
 // next full second. One that was issued by a clock ahead of this one, by at most
-// pki.Allowance or else it isn't valid yet, may stay good: revoking once more, after
+// pki.Allowance or else it isn't valid yet where the clock is right, may stay good: revoking once more, after
 // that time, gets it too.
 func (l List) WithAdmins(now time.Time) List {
 	second := now.UTC().Truncate(time.Second)

@@ -20,6 +20,7 @@ import (
 	"powercloud.unidatum.com/go/node/network"
 	"powercloud.unidatum.com/go/node/notify"
 	"powercloud.unidatum.com/go/node/supervisor"
+	sysclock "powercloud.unidatum.com/go/sys/clock"
 	"powercloud.unidatum.com/go/sys/usage"
 )
 
@@ -164,8 +165,19 @@ func (c Config) life(stop context.CancelCauseFunc, state func() (network.State, 
 		},
 		Random: rand.Reader,
 		Now:    time.Now,
+		Synced: c.synced,
 		Log:    c.Log,
 	}
+}
+
+// synced reports whether the clock is known to be right. If that can't be told, it is as
+// if it were: nobody is let in by a doubt.
+func (c Config) synced() bool {
+	synced, err := sysclock.Machine{}.Synced()
+	if err != nil {
+		c.Log.Warn("whether the clock is right can't be told", "err", err)
+	}
+	return synced || err != nil
 }
 
 // sayAlive tells PID 1 that pcd has started, and then that it works. Before each

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -36,9 +35,7 @@ type Config struct {
 	Join func(context.Context, *message.Enrollment) (*message.Enrolled, error)
 	// Random is a cryptographically secure source.
 	Random io.Reader
-	// Now is the clock; [time.Now] when nil.
-	Now func() time.Time
-	Log *slog.Logger
+	Log    *slog.Logger
 }
 
 // Desk takes the enrollment of one node.
@@ -47,16 +44,14 @@ type Desk struct {
 	code    proof.Code
 	offer   message.Offer
 	joining sync.Mutex
-	guesses *guesses
+	// comparing is taken by whoever's code is compared.
+	comparing chan struct{}
 	// wrong counts the wrong codes.
 	wrong atomic.Uint64
 }
 
 // New returns a desk with a new code.
 func New(config Config) (*Desk, error) {
-	if config.Now == nil {
-		config.Now = time.Now
-	}
 	public, ok := config.Key.Public().(ed25519.PublicKey)
 	if !ok {
 		return nil, errors.New("the node's key isn't one of Ed25519")
@@ -65,7 +60,7 @@ func New(config Config) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{config: config, code: proof.Code{Fingerprint: fingerprint}, guesses: newGuesses(config.Now),
+	d := &Desk{config: config, code: proof.Code{Fingerprint: fingerprint}, comparing: make(chan struct{}, 1),
 		offer: message.Offer{ID: fingerprint.NodeID(), Key: public, Architecture: runtime.GOARCH, Version: config.Version, Disk: config.Disk}}
 	if _, err := io.ReadFull(config.Random, d.code.Secret[:]); err != nil {
 		return nil, fmt.Errorf("make an enrollment code: %w", err)
@@ -82,8 +77,8 @@ func (d *Desk) ID() pki.NodeID { return d.offer.ID }
 // Handlers returns what answers in the state [route.Blank].
 func (d *Desk) Handlers() *server.Handlers {
 	h := server.NewHandlers()
-	server.Handle(h, route.GetOffer(), func(_ context.Context, caller server.Caller, _ *message.None) (*message.Offer, error) {
-		if err := d.admit(caller); err != nil {
+	server.Handle(h, route.GetOffer(), func(ctx context.Context, caller server.Caller, _ *message.None) (*message.Offer, error) {
+		if err := d.admit(ctx, caller); err != nil {
 			return nil, err
 		}
 		return &d.offer, nil
@@ -92,15 +87,24 @@ func (d *Desk) Handlers() *server.Handlers {
 	return h
 }
 
+// pause is how long no other code is compared after a wrong one. So there are 100 guesses
+// a second at most, wherever they come from. It is short, as those who know the code wait
+// for it too: the API lets 64 requests at a time in, and they have their turn in the order
+// in which they came.
+const pause = 10 * time.Millisecond
+
 // admit returns an error unless the caller knows the code.
-func (d *Desk) admit(caller server.Caller) error {
-	right, waits := d.guesses.try(server.Network(caller.Address), func() bool { return caller.Proof.Knows(&d.code) })
-	switch {
-	case waits:
-		return message.Errorf(message.CodeBusy, "a wrong enrollment code came from this network just now; try again")
-	case right:
+func (d *Desk) admit(ctx context.Context, caller server.Caller) error {
+	select {
+	case d.comparing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if caller.Proof.Knows(&d.code) {
+		<-d.comparing
 		return nil
 	}
+	time.AfterFunc(pause, func() { <-d.comparing })
 	// Fewer lines the more there are: nobody can fill the log with them.
 	if wrong := d.wrong.Add(1); wrong&(wrong-1) == 0 {
 		d.config.Log.Warn("an enrollment was refused: the code was wrong", "from", caller.Address, "times", wrong)
@@ -110,7 +114,7 @@ func (d *Desk) admit(caller server.Caller) error {
 
 func (d *Desk) enroll(ctx context.Context, caller server.Caller, request *message.Enrollment) (*message.Enrolled, error) {
 	defer request.Wipe()
-	if err := d.admit(caller); err != nil {
+	if err := d.admit(ctx, caller); err != nil {
 		return nil, err
 	}
 	if request.Volume == (volumeid.ID{}) || request.VolumeKey == (message.Key{}) {
@@ -123,48 +127,4 @@ func (d *Desk) enroll(ctx context.Context, caller server.Caller, request *messag
 	defer d.joining.Unlock()
 	// Who began to enroll it can go: what was begun is finished.
 	return d.config.Join(context.WithoutCancel(ctx), request)
-}
-
-// guesses remembers from where wrong codes came. Each network has one guess a second. The
-// right code is never kept waiting: who guesses can't keep away who knows it.
-type guesses struct {
-	now func() time.Time
-
-	mu    sync.Mutex
-	until map[string]time.Time
-	// swept is when those that needn't wait any more were last forgotten.
-	swept time.Time
-}
-
-const (
-	// pause is how long a network has no other guess.
-	pause = time.Second
-	// maxNetworks is how many networks are remembered. With more at once, guesses of some
-	// aren't slowed; the code has 80 bits that nobody knows.
-	maxNetworks = 4096
-)
-
-func newGuesses(now func() time.Time) *guesses {
-	return &guesses{now: now, until: make(map[string]time.Time)}
-}
-
-// try makes a network's guess, unless it has to wait.
-func (g *guesses) try(source string, guess func() bool) (right, waits bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.now()
-	if guess() {
-		return true, false
-	}
-	if now.Before(g.until[source]) {
-		return false, true
-	}
-	if len(g.until) >= maxNetworks && !now.Before(g.swept.Add(pause)) {
-		g.swept = now
-		maps.DeleteFunc(g.until, func(_ string, until time.Time) bool { return !now.Before(until) })
-	}
-	if len(g.until) < maxNetworks {
-		g.until[source] = now.Add(pause)
-	}
-	return false, false
 }

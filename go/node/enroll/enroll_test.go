@@ -14,7 +14,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"powercloud.unidatum.com/go/api/client"
@@ -30,19 +32,18 @@ import (
 type desk struct {
 	*Desk
 	key ed25519.PrivateKey
-	now time.Time
 	log bytes.Buffer
 }
 
 func newDesk(t *testing.T, join func(context.Context, *message.Enrollment) (*message.Enrolled, error)) *desk {
 	t.Helper()
-	d := &desk{now: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)}
+	d := &desk{}
 	var err error
 	if _, d.key, err = ed25519.GenerateKey(rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 	d.Desk, err = New(Config{Key: d.key, Version: "dev", Disk: true, Join: join, Random: rand.Reader,
-		Now: func() time.Time { return d.now }, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
+		Log: slog.New(slog.NewTextHandler(&d.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,68 +72,49 @@ func request() *message.Enrollment {
 	return &message.Enrollment{Name: "home-1", Authority: []byte{1}, Certificate: []byte{1}, Volume: volumeid.ID{1}, VolumeKey: message.Key{2}}
 }
 
-// TestGuessesOfOneNetwork tries a thousand codes from one network. It has one guess a
-// second, and who knows the code never waits, there or elsewhere.
-func TestGuessesOfOneNetwork(t *testing.T) {
-	d := newDesk(t, nil)
-	for second := range 3 {
-		tried := 0
-		for i := range 1000 {
-			// All addresses of a network are one.
-			err := d.admit(d.caller(t, fmt.Sprintf("[2001:db8::%x]:%d", i+1, i+1), d.other()))
-			switch {
-			case message.HasCode(err, message.CodeProof):
-				tried++
-			case !message.HasCode(err, message.CodeBusy):
-				t.Fatalf("a wrong code: %v", err)
+// TestGuesses tries a thousand codes at once. They are slowed, wherever they come from, and
+// who knows the code waits for those alone that were there before.
+func TestGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		start := time.Now()
+		const before, after = 60, 1000 - 60
+		var guessing sync.WaitGroup
+		guess := func(n int) {
+			for i := range n {
+				guessing.Go(func() {
+					from := fmt.Sprintf("[2001:db8:%x::1]:1", i)
+					if err := d.admit(t.Context(), d.caller(t, from, d.other())); !message.HasCode(err, message.CodeProof) {
+						t.Errorf("a wrong code: %v", err)
+					}
+				})
 			}
 		}
-		if tried != 1 {
-			t.Errorf("second %d: %d guesses", second, tried)
+		guess(before)
+		synctest.Wait()
+		right := make(chan error)
+		go func() { right <- d.admit(t.Context(), d.caller(t, "192.0.2.1:1", d.code)) }()
+		synctest.Wait()
+		guess(after)
+		if err := <-right; err != nil {
+			t.Errorf("the right code: %v", err)
 		}
-		for _, other := range []string{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", "192.0.2.1:1"} {
-			if err := d.admit(d.caller(t, other, d.code)); err != nil {
-				t.Errorf("the right code from %s: %v", other, err)
-			}
+		if waited := time.Since(start); waited != before*pause {
+			t.Errorf("the right code waited %v for %d guesses", waited, before)
 		}
-		d.now = d.now.Add(pause)
-	}
-	if err := d.admit(d.caller(t, "[2001:db8::1]:1", d.code)); err != nil {
-		t.Errorf("a second later: %v", err)
-	}
-	if lines := strings.Count(d.log.String(), "\n"); lines != 2 {
-		t.Errorf("the log has %d lines of 3 guesses, want those of the first and second", lines)
-	}
-}
-
-// TestGuessesOfManyNetworks tries codes from more networks than are remembered.
-func TestGuessesOfManyNetworks(t *testing.T) {
-	d := newDesk(t, nil)
-	for i := range 3 * maxNetworks {
-		err := d.admit(d.caller(t, fmt.Sprintf("[2001:db8:%x:%x::1]:1", i>>16, i&0xffff), d.other()))
-		if !message.HasCode(err, message.CodeProof) {
-			t.Fatalf("guess %d: %v", i, err)
+		guessing.Wait()
+		if took := time.Since(start); took < (before+after-1)*pause {
+			t.Errorf("%d guesses took %v", before+after, took)
 		}
-		if i%1000 == 0 {
-			if err := d.admit(d.caller(t, "192.0.2.1:1", d.code)); err != nil {
-				t.Fatalf("the right code after %d guesses: %v", i, err)
-			}
+		if lines := strings.Count(d.log.String(), "\n"); lines != 10 {
+			t.Errorf("the log has %d lines of %d guesses", lines, before+after)
 		}
-	}
-	if lines := strings.Count(d.log.String(), "\n"); lines != 14 {
-		t.Errorf("the log has %d lines of %d guesses", lines, 3*maxNetworks)
-	}
-	if len(d.guesses.until) > maxNetworks {
-		t.Errorf("%d networks are remembered", len(d.guesses.until))
-	}
-	// The first ones are still slowed, and forgotten in time.
-	if err := d.admit(d.caller(t, "[2001:db8::1]:1", d.other())); !message.HasCode(err, message.CodeBusy) {
-		t.Errorf("the first network: %v", err)
-	}
-	d.now = d.now.Add(pause)
-	if err := d.admit(d.caller(t, "192.0.2.2:1", d.other())); !message.HasCode(err, message.CodeProof) || len(d.guesses.until) != 1 {
-		t.Errorf("%d networks are remembered after a second: %v", len(d.guesses.until), err)
-	}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := d.admit(gone, d.caller(t, "192.0.2.1:1", d.code)); !errors.Is(err, context.Canceled) {
+			t.Errorf("somebody who went away after a guess: %v", err)
+		}
+	})
 }
 
 // TestTwoAtOnce enrolls a node that is being enrolled, and again when it is.
@@ -258,7 +240,6 @@ func TestOverTheNetwork(t *testing.T) {
 	if got := edited(t, at, &code, body, bytes.Replace(body, []byte("home-1"), []byte("home-2"), 1)); !strings.Contains(got, `"code":"proof"`) {
 		t.Errorf("an edited request: %s", got)
 	}
-	d.now = d.now.Add(pause)
 	answer, err := ask(t, at, &code, route.Enroll(), request())
 	if err != nil || !answer.Encrypted || joined != 1 {
 		t.Errorf("%+v, %v; it joined %d times", answer, err, joined)

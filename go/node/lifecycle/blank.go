@@ -34,7 +34,7 @@ func (r *run) blank(ctx context.Context) (folder string, err error) {
 	join := func(_ context.Context, request *message.Enrollment) (*message.Enrolled, error) {
 		return c.join(ctx, request)
 	}
-	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.place.Encrypts(), Join: join, Random: r.Random, Now: r.Now, Log: r.Log})
+	desk, err := enroll.New(enroll.Config{Key: key, Version: r.Version, Disk: r.place.Encrypts(), Join: join, Random: r.Random, Log: r.Log})
 	if err != nil {
 		return "", err
 	}

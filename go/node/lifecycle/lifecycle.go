@@ -45,9 +45,10 @@ type Config struct {
 	Power func(action string) error
 	// Random is a cryptographically secure source.
 	Random io.Reader
-	// Now is the clock.
-	Now func() time.Time
-	Log *slog.Logger
+	// Now is the clock. Synced reports whether it is known to be right; nil if it never is.
+	Now    func() time.Time
+	Synced func() bool
+	Log    *slog.Logger
 }
 
 // Member is a node that is open.

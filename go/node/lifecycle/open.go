@@ -59,25 +59,34 @@ func (o *opened) certificate() (*tls.Certificate, error) {
 	return &certificate, nil
 }
 
-// identify returns who a caller is, by the authority and what it has revoked. A
-// certificate of a later time than the clock's shows that the clock is behind: whoever
-// gives the node a wrong time keeps no admin away by that.
+// identify returns who a caller is, by the authority and what it has revoked.
 func (o *opened) identify(certificate *x509.Certificate) (pki.Identity, error) {
 	i, _ := o.Identity.Current()
-	at := o.time()
-	if issued := certificate.NotBefore.Add(pki.Allowance); at.Before(issued) {
-		at = issued
-	}
-	return i.Verify(certificate, at)
+	return i.Verify(certificate, o.timeAfter(certificate.NotBefore.Add(pki.Allowance)))
 }
 
-// time returns the time by which certificates are judged. It is not before the issue
-// of the node's own: a clock that is behind that is wrong.
+// time returns the time by which the node's own certificate is judged. It is not before
+// its issue: a clock that is behind that is wrong.
 func (o *opened) time() time.Time {
 	i, _ := o.Identity.Current()
 	now := o.Now()
 	if now.Before(i.Self.Issued) {
 		return i.Self.Issued
+	}
+	return now
+}
+
+// timeAfter returns the time, by somebody whose certificate has that time of issue. A clock
+// that nothing says to be right, and that is behind this, is wrong: a machine that loses
+// the time while it is off, and finds no time server, keeps no admin away.
+//
+// Where the clock is right, a certificate of a later time isn't valid yet. It would
+// otherwise be good for longer than others, and revoking what was issued until now
+// wouldn't revoke it.
+func (o *opened) timeAfter(issued time.Time) time.Time {
+	now := o.time()
+	if now.Before(issued) && (o.Synced == nil || !o.Synced()) {
+		return issued
 	}
 	return now
 }
@@ -178,7 +187,7 @@ func (o *opened) renew(_ context.Context, caller server.Caller, c *message.Certi
 	if err != nil {
 		return nil, message.Errorf("", "the certificate can't be read: %v", err)
 	}
-	renewed, err := o.Identity.ReplaceCertificate(certificate, o.time())
+	renewed, err := o.Identity.ReplaceCertificate(certificate, o.timeAfter(caller.Identity.Issued))
 	if errors.Is(err, document.ErrOlder) {
 		return nil, message.Errorf(message.CodeOlder, "%v", err)
 	}
