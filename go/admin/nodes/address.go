@@ -45,7 +45,7 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
-	moved, listed := false, false
+	moved, listed, changed := false, false, false
 	err = c.update(ctx, func(r *registry.Registry) error {
 		n, err := r.Find(args[0])
 		if err != nil {
@@ -55,6 +55,7 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		if err != nil {
 			return err
 		}
+		changed = n.Address.Value != at
 		moved = n.SetAddress(at, c.Env.Now())
 		after, err := r.Members().Encode()
 		listed = !bytes.Equal(before, after)
@@ -80,6 +81,11 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	if !listed {
+		if changed && n.Confirmed.Value {
+			if err := c.catchUp(ctx, *n); err != nil {
+				return err
+			}
+		}
 		return c.keep(ctx)
 	}
 	list, err := c.number(ctx, memberships(), 0, nil)
@@ -87,4 +93,25 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	return c.spreadAll(ctx, list)
+}
+
+// catchUp hands a node the lists as they are: while nobody knew where it was, it got none.
+func (c *cluster) catchUp(ctx context.Context, n registry.Node) error {
+	if err := c.recall(ctx); err != nil {
+		return err
+	}
+	for _, k := range []kind{revocations(), memberships()} {
+		if *k.serial(c.registry) == 0 {
+			continue
+		}
+		list, err := c.numbered(ctx, k)
+		if err != nil {
+			return err
+		}
+		if _, err := c.hand(ctx, n, list, k.call); err != nil {
+			c.Warn("node %s: %v", n.Name, err)
+			return nil
+		}
+	}
+	return nil
 }

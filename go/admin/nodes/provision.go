@@ -102,6 +102,10 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err := c.certify(ctx); err != nil {
 		return err
 	}
+	// The bundle's lists are all that the node knows, until somebody reaches it.
+	if err := c.recall(ctx); err != nil {
+		return err
+	}
 	b := new(joinbundle.Bundle)
 	defer b.Wipe()
 	n, list, err := c.invent(ctx, o, b)

@@ -57,6 +57,10 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
+	// The storage may have forgotten that the node was removed.
+	if err := c.recall(ctx); err != nil {
+		return err
+	}
 	n, err := c.registry.Find(args[0])
 	if err != nil {
 		return err

@@ -1,0 +1,59 @@
+package nodes
+
+import (
+	"context"
+	"time"
+
+	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/cluster/revocation"
+)
+
+// recallWait is how long nodes have to say what they have revoked: some may be away.
+const recallWait = 3 * time.Second
+
+// recall asks every member what it has revoked, and revokes that again if storage that was
+// put back to an earlier state has forgotten it. Who doesn't answer in time isn't waited
+// for: this comes before what would trust a removed node, and nodes that were restarted
+// together must not keep each other locked.
+func (c *cluster) recall(ctx context.Context) error {
+	var members []registry.Node
+	for _, n := range c.registry.Names() {
+		if n.Confirmed.Value && !n.Address.Value.IsZero() {
+			members = append(members, n)
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, recallWait)
+	defer cancel()
+	lists := make([]revocation.List, len(members))
+	severally(len(members), maxAtOnce, func(i int) {
+		node := c.client(members[i].Address.Value, members[i].ID)
+		defer node.Close()
+		if list, err := c.revokedBy(asking, node); err == nil {
+			lists[i] = list
+		}
+	})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	revoked := c.registry.Revoked
+	for i, list := range lists {
+		if !c.registry.Revoked.Merge(list).Equal(c.registry.Revoked) {
+			c.warnForgotten(members[i].Name)
+			revoked = revoked.Merge(list)
+		}
+	}
+	if revoked.Equal(c.registry.Revoked) {
+		return nil
+	}
+	return c.update(ctx, func(r *registry.Registry) error {
+		if r.Revoke(revoked) {
+			r.Revocations++
+		}
+		return nil
+	})
+}
+
+// warnForgotten says that a node has revoked what the registry hasn't.
+func (c *cluster) warnForgotten(name string) {
+	c.Warn("node %s knows of revocations that the storage has forgotten; they are recorded again", name)
+}
