@@ -259,3 +259,32 @@ func TestBundleAndWrongClock(t *testing.T) {
 		}
 	}
 }
+
+// TestBundleOfOldKeys: a bundle that was made before the cluster got new keys makes a node
+// of the cluster as it was. Neither side takes the other for one of its own.
+func TestBundleOfOldKeys(t *testing.T) {
+	before, after := keystest.First(t), keystest.Second(t)
+	after.ID = before.ID
+	k, rotated := newCluster(t, before), newCluster(t, after)
+	n := lifecycletest.Start(t, newVolume(t), given(k.bundle(k)))
+	id, err := pki.ParseNodeID(n.Shows(`PowerCloud node web-1 \((\S+)\)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Do(t.Context(), rotated.member(n, id), route.GetInfo(), nil); !errors.Is(err, client.ErrNotMember) {
+		t.Errorf("an admin of the new keys: %v", err)
+	}
+	// What the new keys have signed, nobody can have it take.
+	admin := k.member(n, id)
+	if _, err := client.Do(t.Context(), admin, route.PutRevocations(), rotated.revoked(9, revocation.List{}.WithNode(id))); err == nil {
+		t.Error("it takes a list of the new keys")
+	}
+	if got := do(t, admin, route.GetInfo(), nil); got.Revocations == 9 {
+		t.Errorf("%+v", got)
+	}
+	// A bundle that is neither is refused.
+	mixed := k.bundle(k)
+	mixed.CACertificate = rotated.bundle(rotated).CACertificate
+	n = lifecycletest.Start(t, newVolume(t), given(mixed))
+	n.EnrollmentCode()
+}
