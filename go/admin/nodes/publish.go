@@ -223,9 +223,10 @@ func (c *cluster) revokedBy(ctx context.Context, node *client.Client) (revocatio
 }
 
 // spreadAll hands every node the revocation list, if anything was ever revoked, and a
-// membership list. It says what became of the latter.
+// membership list. It says what became of the latter: its table also shows who misses the
+// other one.
 func (c *cluster) spreadAll(ctx context.Context, members *document.Document) error {
-	if err := c.spreadRevocations(ctx); err != nil {
+	if _, _, err := c.spreadRevocations(ctx); err != nil {
 		return err
 	}
 	revoked := c.registry.Revoked
@@ -234,7 +235,7 @@ func (c *cluster) spreadAll(ctx context.Context, members *document.Document) err
 		return err
 	}
 	if !c.registry.Revoked.Equal(revoked) {
-		if err := c.spreadRevocations(ctx); err != nil {
+		if _, _, err := c.spreadRevocations(ctx); err != nil {
 			return err
 		}
 	}
@@ -245,18 +246,17 @@ func (c *cluster) spreadAll(ctx context.Context, members *document.Document) err
 	return c.report("MEMBERSHIP", outcomes)
 }
 
-// spreadRevocations hands every node the revocation list, if anything was ever revoked.
-// Who misses it shows in the table of the membership list.
-func (c *cluster) spreadRevocations(ctx context.Context) error {
+// spreadRevocations hands every node the revocation list, and returns it and what became
+// of it. If nothing was ever revoked, there is no list.
+func (c *cluster) spreadRevocations(ctx context.Context) (*document.Document, []outcome, error) {
 	if c.registry.Revocations == 0 {
-		return nil
+		return nil, nil, nil
 	}
 	list, err := c.numbered(ctx, revocations())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	_, _, err = c.spread(ctx, revocations(), list)
-	return err
+	return c.spread(ctx, revocations(), list)
 }
 
 // outcome is what became of a document at one node.
