@@ -24,6 +24,8 @@ const (
 	// maxLog is the size in bytes that no log exceeds that ends: nodes keep 16 MiB, and
 	// JSON may take six bytes for one.
 	maxLog = 128 << 20
+	// maxSilence is how long a node may take for the next part of a log that ends.
+	maxSilence = 30 * time.Second
 )
 
 func (g *group) logsCommand() *cli.Command {
@@ -86,15 +88,25 @@ func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer node.Close()
-	stream, err := client.Read(ctx, node, route.Logs(), request)
-	if err != nil {
-		return explain(err, n.Name)
-	}
-	defer stream.Close()
 	show := g.showRecord
 	if cmd.Bool("json") {
 		show = func(r *message.LogRecord) error { return command.WriteJSON(g.Env.Stdout, r) }
 	}
+	return g.showLog(ctx, node, n.Name, request, show)
+}
+
+// showLog reads a node's log and shows each record of it.
+func (g *group) showLog(ctx context.Context, node *client.Client, name string, request *message.Logs, show func(*message.LogRecord) error) error {
+	silence := g.silence
+	if request.Follow {
+		// A node may have nothing to say for days.
+		silence = 0
+	}
+	stream, err := client.Read(ctx, node, route.Logs(), request, silence)
+	if err != nil {
+		return explain(err, name)
+	}
+	defer stream.Close()
 	bounded := &io.LimitedReader{R: stream, N: maxLog}
 	if request.Follow {
 		bounded.N = math.MaxInt64
@@ -106,24 +118,28 @@ func (g *group) logs(ctx context.Context, cmd *cli.Command) error {
 		empty = false
 		var r message.LogRecord
 		if err := message.Decode(lines.Bytes(), &r, false); err != nil {
-			return fmt.Errorf("node %s: a record of its log can't be read: %w", n.Name, err)
+			if lines.Err() != nil {
+				// It is the part of a record after which the log breaks off.
+				break
+			}
+			return fmt.Errorf("node %s: a record of its log can't be read: %w", name, err)
 		}
 		if err := show(&r); err != nil {
 			return err
 		}
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("node %s: its log breaks off: %w", n.Name, err)
+		return fmt.Errorf("node %s: its log breaks off: %w", name, err)
 	}
 	if bounded.N <= 0 {
-		return fmt.Errorf("node %s: its log has more than %d MiB, which no log can have", n.Name, maxLog>>20)
+		return fmt.Errorf("node %s: its log has more than %d MiB, which no log can have", name, maxLog>>20)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) && request.Follow {
 		return nil
 	}
 	if empty && ctx.Err() == nil {
 		// Nothing at all could be taken for a failure.
-		fmt.Fprintf(g.Env.Stderr, "node %s has %s\n", n.Name, nothing(request.Boot))
+		fmt.Fprintf(g.Env.Stderr, "node %s has %s\n", name, nothing(request.Boot))
 	}
 	return ctx.Err()
 }

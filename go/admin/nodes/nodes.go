@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"text/tabwriter"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -20,11 +21,13 @@ type group struct {
 	*session.Session
 	// done is what the command has done to a node.
 	done change
+	// silence is how long a node may take for the next part of a log that ends.
+	silence time.Duration
 }
 
 // Commands returns the commands.
 func Commands(cluster *session.Session) []*cli.Command {
-	g := &group{Session: cluster}
+	g := &group{Session: cluster, silence: maxSilence}
 	return []*cli.Command{{
 		Name:        "node",
 		Usage:       "Manage nodes",

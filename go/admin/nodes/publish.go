@@ -186,15 +186,18 @@ func (c *cluster) newest(ctx context.Context, k kind, serial uint64, outcomes []
 	return newest, older
 }
 
-// forgottenError says that a node has revoked what the registry hasn't.
+// forgottenError says that a node has revoked what the registry hasn't, or hadn't when it
+// was read.
 type forgottenError struct{ list revocation.List }
 
 func (e *forgottenError) Error() string {
 	return "it knows of revocations that the storage has forgotten"
 }
 
-// forgotten returns what nodes have revoked and the registry hasn't. known is true if
-// there is nothing.
+// forgotten returns what nodes have revoked and the registry hasn't, as it was read after
+// they were asked: what another admin has revoked since it was read before isn't forgotten.
+// known is true if no node had revoked more than was known when it was asked, or else it
+// has no list yet.
 func (c *cluster) forgotten(outcomes []outcome) (revoked revocation.List, known bool) {
 	known = true
 	for _, o := range outcomes {
@@ -202,10 +205,19 @@ func (c *cluster) forgotten(outcomes []outcome) (revoked revocation.List, known 
 		if !errors.As(o.err, &forgotten) {
 			continue
 		}
+		known = false
+		if !c.lacks(forgotten.list) {
+			continue
+		}
 		c.Warn("node %s knows of revocations that the storage has forgotten; they are recorded again", o.node.Name)
-		revoked, known = revoked.Merge(forgotten.list), false
+		revoked = revoked.Merge(forgotten.list)
 	}
 	return revoked, known
+}
+
+// lacks reports whether the registry hasn't revoked all that a list does.
+func (c *cluster) lacks(list revocation.List) bool {
+	return !c.registry.Revoked.Merge(list).Equal(c.registry.Revoked)
 }
 
 // revokedBy returns what a node has revoked, by a list that the cluster's authority has
@@ -223,9 +235,10 @@ func (c *cluster) revokedBy(ctx context.Context, node *client.Client) (revocatio
 }
 
 // spreadAll hands every node the revocation list, if anything was ever revoked, and a
-// membership list. It says what became of the latter.
+// membership list. It says what became of the latter: its table also shows who misses the
+// other one.
 func (c *cluster) spreadAll(ctx context.Context, members *document.Document) error {
-	if err := c.spreadRevocations(ctx); err != nil {
+	if _, _, err := c.spreadRevocations(ctx); err != nil {
 		return err
 	}
 	revoked := c.registry.Revoked
@@ -234,7 +247,7 @@ func (c *cluster) spreadAll(ctx context.Context, members *document.Document) err
 		return err
 	}
 	if !c.registry.Revoked.Equal(revoked) {
-		if err := c.spreadRevocations(ctx); err != nil {
+		if _, _, err := c.spreadRevocations(ctx); err != nil {
 			return err
 		}
 	}
@@ -245,18 +258,17 @@ func (c *cluster) spreadAll(ctx context.Context, members *document.Document) err
 	return c.report("MEMBERSHIP", outcomes)
 }
 
-// spreadRevocations hands every node the revocation list, if anything was ever revoked.
-// Who misses it shows in the table of the membership list.
-func (c *cluster) spreadRevocations(ctx context.Context) error {
+// spreadRevocations hands every node the revocation list, and returns it and what became
+// of it. If nothing was ever revoked, there is no list.
+func (c *cluster) spreadRevocations(ctx context.Context) (*document.Document, []outcome, error) {
 	if c.registry.Revocations == 0 {
-		return nil
+		return nil, nil, nil
 	}
 	list, err := c.numbered(ctx, revocations())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	_, _, err = c.spread(ctx, revocations(), list)
-	return err
+	return c.spread(ctx, revocations(), list)
 }
 
 // outcome is what became of a document at one node.
@@ -310,7 +322,7 @@ func (c *cluster) hand(ctx context.Context, n registry.Node, d *document.Documen
 	if err != nil {
 		return 0, remedy(err, n.Name)
 	}
-	if !c.registry.Revoked.Merge(revoked).Equal(c.registry.Revoked) {
+	if c.lacks(revoked) {
 		return 0, &forgottenError{revoked}
 	}
 	has, err := client.Do(ctx, node, call, &message.Document{Signed: d.Signed()})

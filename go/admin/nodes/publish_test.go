@@ -41,10 +41,15 @@ func newAdmin(t testing.TB, ca *pki.CA, store registry.Objects) *cluster {
 	}
 }
 
+// keyOf returns the key that is made of a byte.
+func keyOf(fill byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{fill}, ed25519.SeedSize))
+}
+
 // entry returns a member whose key is made of a byte. Nobody knows where it is.
 func entry(t testing.TB, fill byte) registry.Node {
 	t.Helper()
-	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{fill}, ed25519.SeedSize)).Public().(ed25519.PublicKey)
+	key := keyOf(fill).Public().(ed25519.PublicKey)
 	n, err := registry.NewNode(fmt.Sprintf("node-%d", fill), key, volumeid.ID{fill}, now)
 	if err != nil {
 		t.Fatal(err)

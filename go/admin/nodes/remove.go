@@ -15,6 +15,7 @@ import (
 	"powercloud.unidatum.com/go/cluster/address"
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/pki"
+	"powercloud.unidatum.com/go/pki/document"
 )
 
 func (g *group) rmCommand() *cli.Command {
@@ -69,20 +70,14 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	c.about(n)
-	c.done.Revocations = publishedAs(list.Serial, outcomes)
 	err = c.say("node %s (%s) removed: its certificate is revoked (revocation list serial %d)\n", n.Name, n.ID, list.Serial)
 	if err != nil {
 		return err
 	}
-	if err := c.report("REVOCATION LIST", outcomes); err != nil {
+	if err := c.reportRevocations(list, outcomes); err != nil {
 		return err
 	}
-	members, err := c.number(ctx, memberships(), 0, nil)
-	if err != nil {
-		return err
-	}
-	// The table of the revocation list has told who wasn't reached.
-	if _, _, err := c.spread(ctx, memberships(), members); err != nil {
+	if list, err = c.spreadRest(ctx, list); err != nil {
 		return err
 	}
 	if !cmd.Bool("erase") {
@@ -95,6 +90,36 @@ func (g *group) rm(ctx context.Context, cmd *cli.Command) error {
 		list.Remove(c.registry.Cluster, n.ID)
 		return nil
 	})
+}
+
+// reportRevocations says what became of a revocation list.
+func (c *cluster) reportRevocations(list *document.Document, outcomes []outcome) error {
+	c.done.Revocations = publishedAs(list.Serial, outcomes)
+	return c.report("REVOCATION LIST", outcomes)
+}
+
+// spreadRest hands the nodes that are left a membership list. A node that the revocation
+// list didn't reach may answer only then, and know of revocations that the storage has
+// forgotten. They are recorded by that, and a revocation list that has them is handed out
+// as well. It returns the revocation list that nodes get last.
+func (c *cluster) spreadRest(ctx context.Context, list *document.Document) (*document.Document, error) {
+	members, err := c.number(ctx, memberships(), 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	revoked := c.registry.Revoked
+	// The table of the revocation list has told who wasn't reached.
+	if _, _, err := c.spread(ctx, memberships(), members); err != nil {
+		return nil, err
+	}
+	if c.registry.Revoked.Equal(revoked) {
+		return list, nil
+	}
+	list, outcomes, err := c.spreadRevocations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return list, c.reportRevocations(list, outcomes)
 }
 
 // removable returns the node that is to be removed. One that an earlier 'node rm' has

@@ -320,6 +320,48 @@ func TestForgottenRevocations(t *testing.T) {
 	}
 }
 
+// TestRemoveForgotten: the storage is put back to what it was before a node was removed,
+// and another one is removed. The only node that knows of the first removal misses the
+// revocation list, and answers when the membership list comes. All nodes learn of both.
+func TestRemoveForgotten(t *testing.T) {
+	s := newNodes(t)
+	nodes, cables := map[string]*lifecycletest.Node{}, map[string]*cable{}
+	for _, name := range []string{"colo-1", "forgotten", "goes", "home-1"} {
+		nodes[name] = lifecycletest.Start(t, newVolume(t), nil)
+		cables[name] = newCable(t, nodes[name].Address)
+		s.want(0, "node", "enroll", cables[name].listener.Addr().String(), nodes[name].EnrollmentCode(), name)
+	}
+	forgotten, goes := s.find("forgotten").ID, s.find("goes").ID
+	undo := s.snapshot()
+	cables["goes"].cutAt(1, before, nil)
+	cables["home-1"].cutAt(1, before, nil)
+	cables["forgotten"].cutAt(1, before, nil)
+	s.want(0, "node", "rm", "forgotten")
+	undo()
+	cables["goes"].cutAt(0, before, nil)
+	cables["home-1"].cutAt(0, before, nil)
+	missed := cables["colo-1"]
+	missed.cutAt(1, before, func() { missed.cutAt(0, before, nil) })
+
+	s.want(0, "node", "rm", "goes")
+	r := s.registry()
+	if !r.Revoked.HasNode(forgotten) || !r.Revoked.HasNode(goes) {
+		t.Errorf("the registry revokes %+v", r.Revoked)
+	}
+	for _, name := range []string{"colo-1", "home-1"} {
+		if list := s.revocations(name); !list.Equal(r.Revoked) {
+			t.Errorf("%s revokes %+v, the registry %+v", name, list, r.Revoked)
+		}
+	}
+	want := fmt.Sprintf("NODE    REVOCATION LIST\ncolo-1  serial %d\nhome-1  serial %d\n", r.Revocations, r.Revocations)
+	if got := s.stdout.String(); strings.Count(got, "REVOCATION LIST") != 2 || !strings.HasSuffix(got, want) {
+		t.Errorf("%s", got)
+	}
+	if got := s.stderr.String(); strings.Count(got, "warning: node colo-1 knows of revocations that the storage has forgotten; they are recorded again\n") != 1 {
+		t.Errorf("%s", got)
+	}
+}
+
 // revocations returns what a node has revoked.
 func (s *trial) revocations(name string) revocation.List {
 	s.t.Helper()

@@ -194,8 +194,9 @@ func (c *Client) fetch(ctx context.Context, r route.Route, body []byte) ([]byte,
 }
 
 // Read asks a node for text that comes bit by bit, until the caller closes it or ctx is
-// done. The node has as long as for any answer to begin it.
-func Read[Request any](ctx context.Context, c *Client, call route.Stream[Request], request *Request) (io.ReadCloser, error) {
+// done. The node has as long as for any answer to begin it, and then silence for the next
+// bit, whenever the caller waits for one; 0 is any time.
+func Read[Request any](ctx context.Context, c *Client, call route.Stream[Request], request *Request, silence time.Duration) (io.ReadCloser, error) {
 	body, err := encode(call.Route, request)
 	if err != nil {
 		return nil, err
@@ -212,13 +213,34 @@ func Read[Request any](ctx context.Context, c *Client, call route.Stream[Request
 		cancel(nil)
 		return nil, err
 	}
-	return &stream{response.Body, cancel}, nil
+	silent := fmt.Errorf("the node has sent nothing for %s", silence)
+	return &stream{response.Body, ctx, cancel, silence, silent}, nil
 }
 
 // stream is a response that comes bit by bit.
 type stream struct {
 	io.ReadCloser
-	cancel context.CancelCauseFunc
+	// ctx is the request's.
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	silence time.Duration
+	// silent is what the request is cancelled with after that.
+	silent error
+}
+
+// Read reads what has come, or waits for it. What the caller does between two reads takes
+// none of the node's time.
+func (s *stream) Read(b []byte) (int, error) {
+	if s.silence == 0 {
+		return s.ReadCloser.Read(b)
+	}
+	waiting := time.AfterFunc(s.silence, func() { s.cancel(s.silent) })
+	n, err := s.ReadCloser.Read(b)
+	waiting.Stop()
+	if err != nil && err != io.EOF && context.Cause(s.ctx) == s.silent {
+		err = s.silent
+	}
+	return n, err
 }
 
 // Close ends the request.

@@ -78,7 +78,7 @@ func TestWho(t *testing.T) {
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {
 					t.Errorf("a large request: %v", err)
 				}
-				stream, err := Read(t.Context(), c, route.Logs(), new(message.Logs))
+				stream, err := Read(t.Context(), c, route.Logs(), new(message.Logs), time.Hour)
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {
 					t.Errorf("a stream: %v", err)
 				}
@@ -206,7 +206,7 @@ func TestStream(t *testing.T) {
 	c := New(Peer{Address: member(t, ca, self, new(revocation.List), handlers), Authority: ca.Authority(), ID: self.id}, me.Certificate, now)
 	defer c.Close()
 	for boot, want := range map[string]error{"whole": nil, "cut": io.ErrUnexpectedEOF} {
-		stream, err := Read(t.Context(), c, route.Logs(), &message.Logs{Boot: boot})
+		stream, err := Read(t.Context(), c, route.Logs(), &message.Logs{Boot: boot}, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,11 +216,11 @@ func TestStream(t *testing.T) {
 		}
 		stream.Close()
 	}
-	if _, err := Read(t.Context(), c, route.Logs(), &message.Logs{Boot: "refused"}); !message.HasCode(err, "c") {
+	if _, err := Read(t.Context(), c, route.Logs(), &message.Logs{Boot: "refused"}, time.Hour); !message.HasCode(err, "c") {
 		t.Errorf("refused: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	stream, err := Read(ctx, c, route.Logs(), &message.Logs{Boot: "left"})
+	stream, err := Read(ctx, c, route.Logs(), &message.Logs{Boot: "left"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

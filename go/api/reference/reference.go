@@ -10,11 +10,12 @@ import (
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/proof"
 	"powercloud.unidatum.com/go/api/route"
+	"powercloud.unidatum.com/go/api/server"
 	"powercloud.unidatum.com/go/cluster/address"
 )
 
-// head is the page's beginning. Its arguments are the API's port and the header of a
-// proof.
+// head is the page's beginning. Its arguments are the API's port, the header of a proof,
+// and how often a stream's caller is looked at again.
 const head = `<!-- Made from the table in go/api/route. To change it, change that, and run
      go test ./go/api/reference -write -->
 # The node API
@@ -28,6 +29,7 @@ A node answers over HTTP/1.1 in TLS 1.3, on TCP port %[1]d if it isn't told othe
 - **Enrollment takes a proof** in the header ` + "`%[2]s`" + `: a MAC over the request and the TLS connection, under a key that follows from the secret in the code. ` + "`go/api/proof`" + ` documents every byte.
 - **GET** changes nothing, and **PUT** may be sent again without harm.
 - **Sizes** are what a message has at most, **time** is what a request may take from its first byte to the last of its answer. A log has no end: there, it is the time for the request.
+- **A stream ends with the caller's certificate.** The node looks at that again before it sends a piece, and every %[3]s while there is nothing to send. If the certificate has expired or was revoked by then, the connection ends.
 `
 
 // states are the headings of the page, in a node's order.
@@ -74,7 +76,7 @@ func problems() []problem {
 // Text returns the page.
 func Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, head, address.APIPort, http.CanonicalHeaderKey(proof.Header))
+	fmt.Fprintf(&b, head, address.APIPort, http.CanonicalHeaderKey(proof.Header), duration(server.DefaultLimits().Recheck))
 	for _, s := range states() {
 		fmt.Fprintf(&b, "\n## While it is %s\n\n%s\n\n", s, about(s))
 		b.WriteString("| request | callers | request | answer | time | what it does |\n| --- | --- | --- | --- | --- | --- |\n")

@@ -220,10 +220,12 @@ func (s *Server) contain(asked route.Route, do func() error) (err error) {
 	return do()
 }
 
-// stream has a request answered bit by bit. Once there was something, an error can
-// only end the connection.
+// stream has a request answered bit by bit, for as long as the caller may have that. Once
+// there was something, an error can only end the connection.
 func (s *Server) stream(ctx context.Context, w *pieces, asked route.Route, mode *Mode, caller Caller, body []byte) *refusal {
 	w.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	ctx, end := s.watch(ctx, w.allowed)
+	defer end()
 	err := s.contain(asked, func() error { return mode.Handlers.streams[asked.Name](ctx, caller, body, w) })
 	if err != nil && w.begun {
 		panic(http.ErrAbortHandler)
@@ -232,10 +234,38 @@ func (s *Server) stream(ctx context.Context, w *pieces, asked route.Route, mode 
 	if late := w.control.SetWriteDeadline(time.Now().Add(w.pause)); late != nil {
 		panic(http.ErrAbortHandler)
 	}
-	if err != nil {
-		return s.failed(asked, mode, caller, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if denied := w.allowed(); denied != nil {
+		return refuse(http.StatusForbidden, message.CodeDenied, denied.Error())
+	}
+	return s.failed(asked, mode, caller, err)
+}
+
+// watch returns a context that ends once a caller isn't allowed to have a stream any more:
+// one in which nothing happens would keep the turn of somebody who was revoked for it. The
+// caller of watch calls end.
+func (s *Server) watch(ctx context.Context, allowed func() error) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		tick := time.NewTicker(s.limits.Recheck)
+		defer tick.Stop()
+		for allowed() == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-ended
+	}
 }
 
 // failed returns what the caller hears of an error: the whole of it only if it is

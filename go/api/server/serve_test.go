@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/keys/keystest"
-	"powercloud.unidatum.com/go/pki"
 )
 
 // serving is a server that a test ends.
@@ -295,34 +292,6 @@ func TestPanic(t *testing.T) {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %q", want)
 		}
-	}
-}
-
-// TestStreamOfTheRevoked: a stream ends with the certificate of whoever reads it.
-func TestStreamOfTheRevoked(t *testing.T) {
-	c := newCluster(t, keystest.First(t))
-	mode := modes(t, c, new(revocation.List))[route.Open]
-	var revoked atomic.Bool
-	identify := mode.Identify
-	mode.Identify = func(certificate *x509.Certificate) (pki.Identity, error) {
-		if revoked.Load() {
-			return pki.Identity{}, revocation.ErrRevoked
-		}
-		return identify(certificate)
-	}
-	HandleStream(mode.Handlers, route.Logs(), func(_ context.Context, _ Caller, _ *message.Logs, w io.Writer) error {
-		if _, err := io.WriteString(w, "a\n"); err != nil {
-			return err
-		}
-		revoked.Store(true)
-		_, err := io.WriteString(w, "b\n")
-		return err
-	})
-	v := serveUntil(t, mode, patient(), slog.New(slog.DiscardHandler), plainly)
-	logs := route.Logs()
-	_, answer, err := ask(v.address, c.admin(now()), nil, logs.Method, logs.Path, []byte("{}"))
-	if !errors.Is(err, io.ErrUnexpectedEOF) || string(answer) != "a\n" {
-		t.Errorf("%q, %v", answer, err)
 	}
 }
 

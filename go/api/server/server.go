@@ -25,8 +25,9 @@ type Mode struct {
 	State route.State
 	// Certificate returns the server's own.
 	Certificate func() (*tls.Certificate, error)
-	// Identify returns who a client is, at every request anew: certificates expire and
-	// are revoked while a connection lasts. It is nil in a state in which anyone may ask.
+	// Identify returns who a client is, at every request anew, and now and then in a
+	// stream: certificates expire and are revoked while a connection lasts. It is nil in a
+	// state in which anyone may ask. It is called by several goroutines at once.
 	Identify func(*x509.Certificate) (pki.Identity, error)
 	Handlers *Handlers
 }
@@ -46,13 +47,16 @@ type Limits struct {
 	Handshake, Header, Idle time.Duration
 	// Pause is how long a caller of a stream may take for a piece of it.
 	Pause time.Duration
+	// Recheck is how often it is looked whether the caller of a stream may still have it,
+	// while there is nothing to write.
+	Recheck time.Duration
 }
 
 // DefaultLimits are those of a node with 1 GiB of memory.
 func DefaultLimits() Limits {
 	return Limits{
 		Handshakes: 128, HandshakesEach: 16, Connections: 256, ConnectionsEach: 48, Requests: 64, RequestsEach: 16,
-		Handshake: 10 * time.Second, Header: 10 * time.Second, Idle: time.Minute, Pause: 30 * time.Second,
+		Handshake: 10 * time.Second, Header: 10 * time.Second, Idle: time.Minute, Pause: 30 * time.Second, Recheck: 10 * time.Second,
 	}
 }
 
