@@ -35,9 +35,9 @@ func (g *group) logsCommand() *cli.Command {
 		UsageText: "pcctl node logs [--boot current|previous|panic] [--follow] [--json] NAME",
 		Description: `Shows what a node's kernel and its services have logged, oldest first: since the
 node was started, or, with --boot previous, in the boot before and what was
-saved of a panic that ended it. With --boot panic, the last panics alone. With
---follow it goes on until it is interrupted. --boot and --follow may also come
-after NAME.
+saved of a panic that ended it, or of a crash of pcd's. With --boot panic, the
+kernel's last panics alone, whenever they were. With --follow it goes on until
+it is interrupted. --boot and --follow may also come after NAME.
 
 With --json, a line for each record.`,
 		Flags: []cli.Flag{

@@ -209,7 +209,7 @@ func (c *cluster) forgotten(outcomes []outcome) (revoked revocation.List, known 
 		if !c.lacks(forgotten.list) {
 			continue
 		}
-		c.Warn("node %s knows of revocations that the storage has forgotten; they are recorded again", o.node.Name)
+		c.warnForgotten(o.node.Name)
 		revoked = revoked.Merge(forgotten.list)
 	}
 	return revoked, known

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"powercloud.unidatum.com/go/cluster/registry"
@@ -35,14 +36,21 @@ func (c *cluster) recall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	revoked := c.registry.Revoked
+	if !slices.ContainsFunc(lists, c.lacks) {
+		return nil
+	}
+	// What another admin has revoked meanwhile isn't forgotten.
+	if err := c.keep(ctx); err != nil {
+		return err
+	}
+	var revoked revocation.List
 	for i, list := range lists {
-		if !c.registry.Revoked.Merge(list).Equal(c.registry.Revoked) {
+		if c.lacks(list) {
 			c.warnForgotten(members[i].Name)
 			revoked = revoked.Merge(list)
 		}
 	}
-	if revoked.Equal(c.registry.Revoked) {
+	if !c.lacks(revoked) {
 		return nil
 	}
 	return c.update(ctx, func(r *registry.Registry) error {

@@ -44,10 +44,10 @@ type Power struct {
 const (
 	// BootCurrent is what was logged since the node was started.
 	BootCurrent = "current"
-	// BootPrevious is what was logged in the boot before, and the panics that were found
-	// since.
+	// BootPrevious is what was logged in the boot before, and the panics and the crashes of
+	// pcd's that were found since.
 	BootPrevious = "previous"
-	// BootPanic are the panics that were found last.
+	// BootPanic are the kernel's panics that were found last.
 	BootPanic = "panic"
 )
 

@@ -78,6 +78,9 @@ func testMachine(folder, scene string) Machine {
 		Restart: backoff.Policy{Least: time.Millisecond},
 		Crashes: func(panics int) time.Duration { return time.Duration(panics) },
 	}
+	if scene == "crowded" {
+		m.Environment = append(m.Environment, "GOTRACEBACK=all")
+	}
 	if scene == "freezes" {
 		m.Timing.Frozen = 300 * time.Millisecond
 	}
@@ -149,6 +152,12 @@ func standIn(folder, scene string) int {
 	fmt.Printf("run %d of %s\x1b[2J\n", runs, scene)
 	if scene == "crashes" && runs < 4 {
 		panic("a mistake in pcd")
+	}
+	if scene == "crowded" && runs == 1 {
+		for range tailLines / 4 {
+			go func() { select {} }()
+		}
+		panic("a mistake in a busy pcd")
 	}
 	say(notify.Ready, "test")
 	if scene == "freezes" && runs == 1 {
@@ -264,6 +273,28 @@ func (o outcome) expect(t *testing.T, ended string, lines ...string) {
 	}
 }
 
+// variables makes the folder of the firmware's variables.
+func variables(t *testing.T) func(folder string) {
+	return func(folder string) {
+		if err := os.Mkdir(folder+"/variables", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expectSaved expects one variable, with words that begin so.
+func (o outcome) expectSaved(t *testing.T, words string) {
+	t.Helper()
+	variables, _ := filepath.Glob(o.folder + "/variables/*")
+	if len(variables) != 1 {
+		t.Fatalf("the firmware got the variables %v", variables)
+	}
+	saved, err := os.ReadFile(variables[0])
+	if err != nil || !strings.HasPrefix(string(saved), "\x07\x00\x00\x00Program ended#1 Part1\n"+words) {
+		t.Errorf("the firmware got %q, %v", saved, err)
+	}
+}
+
 func TestReboot(t *testing.T) {
 	o := run(t, "reboots", nil)
 	o.expect(t, "reboot", "\nrun 1 of reboots?[2J\n", "\npcd stops\n", `reason="pcd asks for it: the test wants it"`, "pcd is ready")
@@ -291,24 +322,23 @@ func TestEndDuringTheWaitOfABootLoop(t *testing.T) {
 }
 
 func TestCrashingDaemonIsStartedAgain(t *testing.T) {
-	o := run(t, "crashes", func(folder string) {
-		if err := os.Mkdir(folder+"/variables", 0o755); err != nil {
-			t.Fatal(err)
-		}
-	})
+	o := run(t, "crashes", variables(t))
 	// The first of three crashes.
-	variables, _ := filepath.Glob(o.folder + "/variables/*")
-	if len(variables) != 1 {
-		t.Fatalf("the firmware got the variables %v", variables)
-	}
-	saved, err := os.ReadFile(variables[0])
-	want := "\x07\x00\x00\x00Program ended#1 Part1\n<31>pcd: pcd exited with status 2\n<31>pcd: panic: a mistake in pcd\n"
-	if err != nil || !strings.HasPrefix(string(saved), want) {
-		t.Errorf("the firmware got %q, %v", saved, err)
-	}
+	o.expectSaved(t, "<31>pcd: pcd exited with status 2\n<31>pcd: panic: a mistake in pcd\n")
 	o.expect(t, "reboot", "run 4 of crashes", "panic: a mistake in pcd", "pcd exited with status 2 and will be started again", "failures=3")
 	words, err := os.ReadFile(o.folder + "/run/" + wordsFile)
 	if err != nil || !strings.Contains(string(words), "run 3 of crashes?[2J\npanic: a mistake in pcd\n") {
+		t.Errorf("last words: %q, %v", words, err)
+	}
+}
+
+// TestCrashOfABusyDaemon has the stacks of many goroutines follow a panic: it is known all
+// the same.
+func TestCrashOfABusyDaemon(t *testing.T) {
+	o := run(t, "crowded", variables(t))
+	o.expectSaved(t, "<31>pcd: pcd exited with status 2\n<31>pcd: panic: a mistake in a busy pcd\n")
+	words, err := os.ReadFile(o.folder + "/run/" + wordsFile)
+	if err != nil || !strings.HasPrefix(string(words), "panic: a mistake in a busy pcd\n") || !strings.Contains(string(words), " lines are left out here)\n") {
 		t.Errorf("last words: %q, %v", words, err)
 	}
 }

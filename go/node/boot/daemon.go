@@ -21,8 +21,8 @@ import (
 // beat is how often the daemon's keeper says that it gets on.
 const beat = 10 * time.Second
 
-// wordsFile is where the last lines of a pcd that died are kept, in the run
-// directory.
+// wordsFile is where the last lines of a pcd that died are kept, and those with which
+// its crash began, in the run directory.
 const wordsFile = "pcd-last-words.log"
 
 // daemon keeps pcd running.
@@ -110,19 +110,19 @@ func (d *daemon) once(ctx context.Context) string {
 		if err := keep(d.machine.RunDir, wordsFile, i.words.text()); err != nil {
 			d.log.Warn("pcd's last words can't be kept in memory", "err", err)
 		}
-		d.save(reaper.Describe(status), i.words.text())
+		d.save(reaper.Describe(status), &i.words)
 	}
 	return reaper.Describe(status)
 }
 
 // save has the firmware keep how pcd ended, and what it said last, for the next boot.
-func (d *daemon) save(outcome, text string) {
+func (d *daemon) save(outcome string, words *tail) {
 	if d.saved {
 		return
 	}
 	// A failure isn't tried again either: it may have worn the memory too.
 	d.saved = true
-	if err := pstore.Save(d.machine.Variables, time.Now(), wordsToSave(outcome, text)); err != nil {
+	if err := pstore.Save(d.machine.Variables, time.Now(), wordsToSave(outcome, words)); err != nil {
 		d.log.Warn("the next boot won't know pcd's last words", "err", err)
 	}
 }
@@ -170,8 +170,8 @@ func (d *daemon) start() (*instance, error) {
 	go d.guard(func() {
 		defer close(i.written)
 		defer func() { _ = read.Close() }()
-		readLines(read, func(line string) {
-			i.words.add(line)
+		readLines(read, func(line string, begins bool) {
+			i.words.add(line, begins)
 			d.line(line)
 		})
 	})

@@ -143,44 +143,18 @@ func plain(line string) string {
 }
 
 // readLines calls a function for each line, made plain, until the end. Longer
-// lines come in pieces.
-func readLines(r io.Reader, line func(string)) {
+// lines come in pieces; begins tells a line's beginning from what goes on with one.
+func readLines(r io.Reader, line func(text string, begins bool)) {
 	buffered := bufio.NewReaderSize(r, maxLine)
+	begins := true
 	for {
 		b, err := buffered.ReadSlice('\n')
 		if len(b) > 0 {
-			line(plain(string(b)))
+			line(plain(string(b)), begins)
 		}
+		begins = err == nil
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
 		}
 	}
-}
-
-// tail keeps the last lines of something.
-type tail struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// tailLines is how many lines are kept: enough for a Go program's last words.
-const tailLines = 400
-
-func (t *tail) add(line string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.lines) == tailLines {
-		copy(t.lines, t.lines[1:])
-		t.lines = t.lines[:tailLines-1]
-	}
-	t.lines = append(t.lines, line)
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.lines) == 0 {
-		return ""
-	}
-	return strings.Join(t.lines, "\n") + "\n"
 }

@@ -153,24 +153,12 @@ func TestStoreOfPanicsStaysSmallAndIsEmptied(t *testing.T) {
 func TestReadLines(t *testing.T) {
 	var got []string
 	long := strings.Repeat("x", maxLine+1)
-	readLines(strings.NewReader("a\r\n\x1b[2Jb\xff\tc\n"+long+"\nlast"), func(line string) { got = append(got, line) })
-	want := []string{"a", "?[2Jb?\tc", long[:maxLine], "x", "last"}
+	readLines(strings.NewReader("a\r\n\x1b[2Jb\xff\tc\n"+long+"\nlast"), func(line string, begins bool) {
+		got = append(got, fmt.Sprint(line, " ", begins))
+	})
+	want := []string{"a true", "?[2Jb?\tc true", long[:maxLine] + " true", "x false", "last true"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestTail(t *testing.T) {
-	var words tail
-	if words.text() != "" {
-		t.Error("nothing is something")
-	}
-	for range tailLines + 5 {
-		words.add("x")
-	}
-	words.add("last")
-	if lines := strings.Split(words.text(), "\n"); len(lines) != tailLines+1 || lines[tailLines-1] != "last" {
-		t.Errorf("%d lines", len(lines))
 	}
 }
 

@@ -54,7 +54,7 @@ func (c Config) findPlace(ctx context.Context) (state.Place, error) {
 		c.Log.Warn("the state partition can't be made as large as its disk", "err", err)
 		grown = found
 	}
-	if err := c.wipe(grown.Device); err != nil {
+	if err := c.wipe(commandLine, grown.Device); err != nil {
 		return nil, err
 	}
 	return &state.Disk{
@@ -72,18 +72,25 @@ const (
 )
 
 // wipe makes a state partition blank that holds something else than a volume, if the
-// image is one that does that.
-func (c Config) wipe(partition string) error {
+// image is one that does that: if a word of the command line, which is in a file, says so.
+func (c Config) wipe(commandLine, partition string) error {
 	words, err := os.ReadFile(commandLine)
 	if err != nil {
-		return fmt.Errorf("read the kernel's command line: %w", err)
+		// What there is can be erased later, and not be brought back.
+		c.Log.Warn("what the state partition holds stays: the kernel's command line can't be read", "err", err)
+		return nil
 	}
 	if !slices.Contains(strings.Fields(string(words)), wipeOption) {
 		return nil
 	}
 	wiped, err := volume.Wipe(partition)
-	if wiped {
+	switch {
+	case wiped:
 		c.Log.Warn("the state partition held something else, and is wiped", "partition", partition)
+	case errors.Is(err, volume.ErrHeaderless):
+		// The node says at its enrollment that it isn't blank.
+		c.Log.Warn("the state partition isn't wiped: erase it if nobody needs what it holds", "err", err)
+		return nil
 	}
 	return err
 }

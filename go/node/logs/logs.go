@@ -6,7 +6,7 @@
 // pcinit says, and what pcd says, which pcinit writes there. It is in memory. So it is
 // copied from its beginning, as soon as there is a folder to copy it to, and goes on
 // being copied. Where pcd doesn't run under pcinit, pcd gives the log its lines itself.
-// What the kernel saved of earlier boots' panics is copied too.
+// What was saved of earlier boots' panics, and of crashes of pcd's, is copied too.
 //
 // docs/formats.md, "Node's log", describes the files.
 package logs
@@ -58,8 +58,8 @@ type Config struct {
 	// Lines are what this process gives the log itself; nil if its output is in the
 	// kernel's log.
 	Lines *Lines
-	// Panics is the file with the panics of earlier boots that PID 1 has found, as in
-	// pstore.ReadKept; "" for none.
+	// Panics is the file with the panics, and crashes of pcd's, of earlier boots that PID 1
+	// has found, as in pstore.ReadKept; "" for none.
 	Panics string
 	// Log is told what fails. What it says may come back by Lines or the kernel's log.
 	Log *slog.Logger

@@ -13,8 +13,8 @@ import (
 	"powercloud.unidatum.com/go/sys/pstore"
 )
 
-// copyPanics appends the panics that PID 1 has found and that the ring hasn't got yet:
-// the store has them until a boot has proved good.
+// copyPanics appends the panics, and crashes of pcd's, that PID 1 has found and that the
+// ring hasn't got yet: the store has them until a boot has proved good.
 func copyPanics(r *ring, dumps []pstore.Dump) error {
 	known := r.dumps()
 	for _, d := range dumps {
@@ -33,12 +33,20 @@ func copyPanics(r *ring, dumps []pstore.Dump) error {
 			}
 			lines = append(lines, line.bytes...)
 		}
-		if err := r.save(digest, lines); err != nil {
+		if err := r.save(kindOf(d), digest, lines); err != nil {
 			return err
 		}
 		known = append(known, digest)
 	}
 	return nil
+}
+
+// kindOf returns the kind of the segment that a dump is kept in.
+func kindOf(d pstore.Dump) kind {
+	if d.Reason == pstore.Ended {
+		return kindCrash
+	}
+	return kindPanic
 }
 
 // digestOf tells one panic from another.

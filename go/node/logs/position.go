@@ -2,13 +2,13 @@ package logs
 
 import "slices"
 
-// dumps returns the digests of the panics that are in the ring.
+// dumps returns the digests of the panics and crashes that are in the ring.
 func (r *ring) dumps() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
 	for _, s := range r.segments {
-		if s.Kind == kindPanic {
+		if s.Kind.found() {
 			all = append(all, s.Dump)
 		}
 	}

@@ -17,9 +17,9 @@ const (
 	// Current is this boot.
 	Current Boot = "current"
 	// Previous is the last boot before this one that has left something, and after it
-	// the panics that were found since.
+	// the panics and the crashes of pcd's that were found since.
 	Previous Boot = "previous"
-	// Panic are the panics that were found last, whenever that was.
+	// Panic are the kernel's panics that were found last, whenever that was.
 	Panic Boot = "panic"
 )
 
@@ -110,8 +110,7 @@ func choose(b Boot, current string, all []segment) (func(segment) bool, error) {
 		return is(kindBoot, current), nil
 	case Previous:
 		previous := is(kindBoot, last(func(s segment) bool { return s.Kind == kindBoot && s.Boot != current }))
-		found := is(kindPanic, current)
-		return func(s segment) bool { return previous(s) || found(s) }, nil
+		return func(s segment) bool { return previous(s) || s.Kind.found() && s.Boot == current }, nil
 	case Panic:
 		return is(kindPanic, last(func(s segment) bool { return s.Kind == kindPanic })), nil
 	}

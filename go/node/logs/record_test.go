@@ -120,6 +120,7 @@ func FuzzPanicRecord(f *testing.F) {
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add([]byte(`{"time":"2026-12-01T09:00:00Z","uptime":5,"level":"info","source":"pcd","text":"x","sequence":3}`))
 	f.Add([]byte(`{"powercloud_log":1,"kind":"boot","boot":"b","first":0}`))
+	f.Add([]byte(`{"powercloud_log":1,"kind":"crash","boot":"b","first":7,"dump":"35a7eddf2ab816f0860aeeb56b4b9198"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if h, err := parseHeading(line); err == nil && (h.Version != version || h.Boot == "") {
 			t.Errorf("%+v", h)

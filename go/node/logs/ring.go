@@ -204,16 +204,16 @@ func (r *ring) rotate() error {
 	return r.step("created")
 }
 
-// save makes a segment of a panic, whole or not at all. Lines that don't fit are left
-// out at the beginning: the end is what matters.
-func (r *ring) save(dump string, lines []byte) error {
+// save makes a segment of a panic or crash, whole or not at all. Lines that don't fit are
+// left out at the beginning: the end is what matters.
+func (r *ring) save(k kind, dump string, lines []byte) error {
 	if err := r.leave(); err != nil {
 		return err
 	}
-	if err := r.makeRoom(kindPanic); err != nil {
+	if err := r.makeRoom(k); err != nil {
 		return err
 	}
-	h := heading{Version: version, Kind: kindPanic, Boot: r.boot, First: r.next, Dump: dump}
+	h := heading{Version: version, Kind: k, Boot: r.boot, First: r.next, Dump: dump}
 	content, err := encodeLine(h)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (r *ring) save(dump string, lines []byte) error {
 		err = syncFolder(r.folder)
 	}
 	if err != nil {
-		return fmt.Errorf("keep a panic in the node's log: %w", err)
+		return fmt.Errorf("keep a %s in the node's log: %w", k, err)
 	}
 	r.add(segment{heading: h, start: r.next, size: int64(len(content))})
 	return r.step("renamed")

@@ -263,48 +263,6 @@ func TestCutAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestPanics has one found at two boots, and another at the second: each is kept once,
-// and the one before is still to be had.
-func TestPanics(t *testing.T) {
-	folder := t.TempDir()
-	first, second := pstore.Dump{Reason: "Panic", Text: "first\n"}, pstore.Dump{Reason: "Oops", Text: strings.Repeat("long\n", 100_000) + "second\n"}
-	r := open(t, folder, "a")
-	if err := errors.Join(add(r, numbered(t, 0, 3, 1)), r.close()); err != nil {
-		t.Fatal(err)
-	}
-	r = open(t, folder, "b")
-	if err := errors.Join(copyPanics(r, []pstore.Dump{first}), copyPanics(r, []pstore.Dump{first}), add(r, numbered(t, 3, 5, 1))); err != nil {
-		t.Fatal(err)
-	}
-	got := texts(t, reader(r, "b"), Options{Boot: Previous})
-	if len(got) != 5 || !slices.Equal(got[:3], numbers(0, 3)) || got[4] != "first" {
-		t.Errorf("the boot before: %q", got)
-	}
-	if got := texts(t, reader(r, "b"), Options{}); !slices.Equal(got, numbers(3, 5)) {
-		t.Errorf("this boot: %q", got)
-	}
-	if err := r.close(); err != nil {
-		t.Fatal(err)
-	}
-	r = open(t, folder, "c")
-	if got := texts(t, reader(r, "c"), Options{Boot: Panic}); len(got) != 2 || got[1] != "first" {
-		t.Errorf("the last panic: %q", got)
-	}
-	if got := texts(t, reader(r, "c"), Options{Boot: Previous}); !slices.Equal(got, numbers(3, 5)) {
-		t.Errorf("the boot before: %q", got)
-	}
-	if err := copyPanics(r, []pstore.Dump{first, second}); err != nil {
-		t.Fatal(err)
-	}
-	got = texts(t, reader(r, "c"), Options{Boot: Panic})
-	if len(got) < 100 || got[len(got)-1] != "second" || slices.Contains(got, "first") {
-		t.Errorf("the last panic has %d lines", len(got))
-	}
-	if bytes, _ := size(t, folder); bytes > MinBound {
-		t.Errorf("the ring has %d bytes", bytes)
-	}
-}
-
 // TestForeignFiles has what isn't the ring's beside it, and segments of another version.
 func TestForeignFiles(t *testing.T) {
 	folder := t.TempDir()
@@ -375,11 +333,12 @@ func TestVectors(t *testing.T) {
 		}
 		lines = append(lines, l)
 	}
-	if err := errors.Join(copyPanics(r, []pstore.Dump{dump}), add(r, lines), r.close()); err != nil {
+	ended := pstore.Dump{Reason: pstore.Ended, Count: 1, ID: 1_700_000_060, Text: "<31>pcd: pcd exited with status 2\n<31>pcd: panic: x\n", Files: []string{"dmesg-efi_pstore-170000006000101001"}}
+	if err := errors.Join(copyPanics(r, []pstore.Dump{dump}), add(r, lines), copyPanics(r, []pstore.Dump{dump, ended}), r.close()); err != nil {
 		t.Fatal(err)
 	}
 	names, err := filepath.Glob("testdata/v1/*" + suffix)
-	if err != nil || len(names) != 2 {
+	if err != nil || len(names) != 3 {
 		t.Fatalf("%q, %v", names, err)
 	}
 	for _, name := range names {
@@ -412,6 +371,10 @@ func TestVectors(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := texts(t, reader(r, "other"), Options{Boot: Panic}); len(got) != 2 || got[1] != "Kernel panic - not syncing: x" {
+		t.Errorf("%q", got)
+	}
+	r.segments = slices.DeleteFunc(all, func(s segment) bool { return s.Kind != kindCrash })
+	if got := texts(t, reader(r, "85ff65d4-70a0-4fc3-ab01-1db6d61b3f58"), Options{Boot: Previous}); len(got) != 3 || got[2] != "panic: x" {
 		t.Errorf("%q", got)
 	}
 }

@@ -26,7 +26,12 @@ const (
 	kindBoot kind = "boot"
 	// kindPanic is what one boot has found of panics of earlier ones.
 	kindPanic kind = "panic"
+	// kindCrash is the same of crashes of pcd's, which mustn't hide the last panic.
+	kindCrash kind = "crash"
 )
+
+// found tells whether it is what a boot has found of an earlier one.
+func (k kind) found() bool { return k == kindPanic || k == kindCrash }
 
 // heading is the first line of a segment.
 type heading struct {
@@ -38,7 +43,7 @@ type heading struct {
 	First int64 `json:"first"`
 	// Sequence is that of the last record of the kernel's before, as in entry.
 	Sequence uint64 `json:"sequence,omitempty"`
-	// Dump is the digest of the panic in a segment of that kind.
+	// Dump is the digest of the panic or crash in a segment of these kinds.
 	Dump string `json:"dump,omitempty"`
 }
 
@@ -76,7 +81,7 @@ func parseHeading(line []byte) (heading, error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return heading{}, fmt.Errorf("%w: %w", errLine, err)
 	}
-	if h.Version != version || h.Kind != kindBoot && h.Kind != kindPanic || h.Boot == "" || h.First < 0 {
+	if h.Version != version || h.Kind != kindBoot && !h.Kind.found() || h.Boot == "" || h.First < 0 {
 		return heading{}, fmt.Errorf("%w: it doesn't begin a segment of version %d", errLine, version)
 	}
 	return h, nil

@@ -34,6 +34,15 @@ func TestHeaderCopies(t *testing.T) {
 		s.flip(place + 50)
 	}
 	s.checkRefused("both are damaged", header.ErrHeader)
+	for _, place := range []int64{0, header.Area / 2} {
+		s.flip(place)
+	}
+	s.checkRefused("neither begins as a header", ErrForeign)
+	was := s.read(0, kept)
+	if wiped, err := Wipe(s.path); wiped || !errors.Is(err, ErrHeaderless) {
+		t.Errorf("wiping it: %v, %v", wiped, err)
+	}
+	s.checkSame("it was to be wiped", was)
 }
 
 // checkRefused expects that a partition is neither unlocked nor formatted, nor written

@@ -16,6 +16,7 @@ package volume
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"powercloud.unidatum.com/go/node/volume/header"
@@ -31,6 +32,10 @@ var ErrBlank = errors.New("is blank")
 
 // ErrForeign is wrapped by errors for a partition that holds something else.
 var ErrForeign = errors.New("holds data that is not a PowerCloud volume; refusing to format it")
+
+// ErrHeaderless is wrapped by Wipe's error for a partition that holds something else than
+// a header, and after it what a volume has there.
+var ErrHeaderless = errors.New("there is no volume header, but a volume's sectors may follow")
 
 // Look returns the header of the volume on a partition, of which nothing is authentic
 // yet. Where there is none the error wraps ErrBlank or ErrForeign, and where both of
@@ -76,17 +81,37 @@ func look(disk *os.File) (header.Copies, error) {
 
 // Wipe makes a partition blank that holds something else than a volume, of which it
 // overwrites the first MiB, and reports whether it did. A volume stays, and so does one
-// whose header is damaged.
+// with a copy of the header, damaged or not, that begins as one. Where neither does, it
+// stays if what follows begins as a volume's sectors do, and the error wraps
+// ErrHeaderless. Where that is overwritten too, nothing tells a volume from other data,
+// and it is wiped.
 func Wipe(partition string) (wiped bool, err error) {
 	_, err = Look(partition)
 	switch {
 	case errors.Is(err, ErrForeign):
-		err = withDisk(partition, func(disk *os.File) error { return header.Erase(disk) })
+		err = withDisk(partition, wipe)
 		return err == nil, err
 	case errors.Is(err, ErrBlank), errors.Is(err, header.ErrHeader):
 		return false, nil
 	}
 	return false, err
+}
+
+// integrityMagic is what dm-integrity's superblock begins with (SB_MAGIC in Linux's
+// drivers/md/dm-integrity.c).
+const integrityMagic = "integrt\x00"
+
+// wipe erases what isn't a header, unless a volume's sectors follow.
+func wipe(disk *os.File) error {
+	begin := make([]byte, len(integrityMagic))
+	// A partition can end there.
+	if _, err := disk.ReadAt(begin, header.Area); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("can't be wiped: %w", err)
+	}
+	if string(begin) == integrityMagic {
+		return ErrHeaderless
+	}
+	return header.Erase(disk)
 }
 
 // Volume is an open state volume.

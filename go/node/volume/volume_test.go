@@ -84,18 +84,7 @@ func TestRefused(t *testing.T) {
 	if _, err := Format(t.Context(), Options{Partition: foreign}); !errors.Is(err, ErrForeign) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	for _, want := range []bool{true, false} {
-		if wiped, err := Wipe(foreign); wiped != want || err != nil {
-			t.Errorf("wiping: %v, %v", wiped, err)
-		}
-		if _, err := Look(foreign); !errors.Is(err, ErrBlank) {
-			t.Errorf("what was wiped: %v", err)
-		}
-	}
 	damaged := partition(t, "PCvolume, and then something else")
-	if wiped, err := Wipe(damaged); wiped || err != nil {
-		t.Errorf("a damaged header is wiped: %v, %v", wiped, err)
-	}
 	if _, err := Format(t.Context(), Options{Partition: damaged}); !errors.Is(err, header.ErrHeader) || errors.Is(err, ErrForeign) {
 		t.Errorf("a damaged header: %v", err)
 	}
@@ -109,6 +98,59 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := Look(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("no partition")
+	}
+}
+
+// TestWipe has what could be a volume stay, and the rest made blank.
+func TestWipe(t *testing.T) {
+	const primary, backup = 0, header.Area / 2
+	for name, c := range map[string]struct {
+		content map[int64]string
+		wiped   bool
+		err     error
+	}{
+		"blank":                 {nil, false, nil},
+		"something else":        {map[int64]string{primary: "\x00\x00a file system", header.Area + 4096: integrityMagic}, true, nil},
+		"a damaged header":      {map[int64]string{primary: "PCvolume, and then something else"}, false, nil},
+		"a damaged backup":      {map[int64]string{primary: "something else", backup: "PCvolume, and then something else"}, false, nil},
+		"no header any more":    {map[int64]string{primary: "something else", backup: "too", header.Area: integrityMagic}, false, ErrHeaderless},
+		"no superblock, either": {map[int64]string{primary: "something else", backup: "too", header.Area: "integrty"}, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := partition(t, "")
+			for at, content := range c.content {
+				write := func(disk *os.File) error {
+					_, err := disk.WriteAt([]byte(content), at)
+					return err
+				}
+				if err := withDisk(path, write); err != nil {
+					t.Fatal(err)
+				}
+			}
+			was, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wiped, err := Wipe(path); wiped != c.wiped || !errors.Is(err, c.err) {
+				t.Errorf("wiped %v, %v", wiped, err)
+			}
+			if c.wiped {
+				clear(was[:header.Area])
+			}
+			if is, err := os.ReadFile(path); err != nil || !bytes.Equal(is, was) {
+				t.Errorf("the partition isn't what it should be, %v", err)
+			}
+			if wiped, err := Wipe(path); wiped || !errors.Is(err, c.err) {
+				t.Errorf("wiped again %v, %v", wiped, err)
+			}
+		})
+	}
+	short := partition(t, "something else")
+	if err := os.Truncate(short, header.Area); err != nil {
+		t.Fatal(err)
+	}
+	if wiped, err := Wipe(short); !wiped || err != nil {
+		t.Errorf("a partition that ends with the header's place: %v, %v", wiped, err)
 	}
 }
 
