@@ -14,23 +14,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"powercloud.unidatum.com/go/admin/configuration"
-	"powercloud.unidatum.com/go/admin/credentials"
 	"powercloud.unidatum.com/go/admin/nodelist"
 	"powercloud.unidatum.com/go/admin/session"
-	"powercloud.unidatum.com/go/api/client"
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/proof"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/api/server"
 	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/cluster/registry"
-	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/node/identity"
 	"powercloud.unidatum.com/go/node/join"
@@ -38,7 +34,6 @@ import (
 	"powercloud.unidatum.com/go/node/lifecycle/lifecycletest"
 	"powercloud.unidatum.com/go/node/state/statetest"
 	"powercloud.unidatum.com/go/node/supervisor"
-	"powercloud.unidatum.com/go/pki/document"
 )
 
 // newNodes returns a trial whose time is the nodes'.
@@ -282,126 +277,6 @@ func TestLostRegistry(t *testing.T) {
 	}
 	s.wantNode("home-1")
 	s.wantNode("colo-1")
-}
-
-// TestForgottenRevocations: the storage is put back to what it was before a node was
-// removed. Whoever publishes lists then learns of the removal from other nodes.
-func TestForgottenRevocations(t *testing.T) {
-	for title, before := range map[string]bool{"something was revoked before": true, "nothing was": false} {
-		t.Run(title, func(t *testing.T) {
-			s := newNodes(t)
-			kept, removed := lifecycletest.Start(t, newVolume(t), nil), lifecycletest.Start(t, newVolume(t), nil)
-			s.want(0, "node", "enroll", kept.Address, kept.EnrollmentCode(), "home-1")
-			s.want(0, "node", "enroll", removed.Address, removed.EnrollmentCode(), "colo-1")
-			if before {
-				s.want(0, "node", "provision", "web-1", filepath.Join(t.TempDir(), "web-1"))
-			}
-			id := s.find("colo-1").ID
-			undo := s.snapshot()
-			s.want(0, "node", "rm", "colo-1")
-			undo()
-			if s.find("colo-1").ID != id {
-				t.Fatal("the registry was not put back")
-			}
-			other := lifecycletest.Start(t, newVolume(t), nil)
-			s.want(0, "node", "enroll", other.Address, other.EnrollmentCode(), "aws-1")
-			if got := s.stderr.String(); !strings.Contains(got, "warning: node home-1 knows of revocations that the storage has forgotten; they are recorded again\n") {
-				t.Errorf("%s", got)
-			}
-			if r := s.registry(); !r.Revoked.HasNode(id) || len(r.Nodes) != len(r.Names()) || slices.ContainsFunc(r.Nodes, func(n registry.Node) bool { return n.ID == id }) {
-				t.Errorf("the registry has %+v", r)
-			}
-			for _, name := range []string{"home-1", "aws-1"} {
-				if list := s.revocations(name); !list.HasNode(id) {
-					t.Errorf("%s trusts what was removed: %+v", name, list)
-				}
-			}
-		})
-	}
-}
-
-// TestRemoveForgotten: the storage is put back to what it was before a node was removed,
-// and another one is removed. The only node that knows of the first removal misses the
-// revocation list, and answers when the membership list comes. All nodes learn of both.
-func TestRemoveForgotten(t *testing.T) {
-	s := newNodes(t)
-	nodes, cables := map[string]*lifecycletest.Node{}, map[string]*cable{}
-	for _, name := range []string{"colo-1", "forgotten", "goes", "home-1"} {
-		nodes[name] = lifecycletest.Start(t, newVolume(t), nil)
-		cables[name] = newCable(t, nodes[name].Address)
-		s.want(0, "node", "enroll", cables[name].listener.Addr().String(), nodes[name].EnrollmentCode(), name)
-	}
-	forgotten, goes := s.find("forgotten").ID, s.find("goes").ID
-	undo := s.snapshot()
-	cables["goes"].cutAt(1, before, nil)
-	cables["home-1"].cutAt(1, before, nil)
-	cables["forgotten"].cutAt(1, before, nil)
-	s.want(0, "node", "rm", "forgotten")
-	undo()
-	cables["goes"].cutAt(0, before, nil)
-	cables["home-1"].cutAt(0, before, nil)
-	missed := cables["colo-1"]
-	missed.cutAt(1, before, func() { missed.cutAt(0, before, nil) })
-
-	s.want(0, "node", "rm", "goes")
-	r := s.registry()
-	if !r.Revoked.HasNode(forgotten) || !r.Revoked.HasNode(goes) {
-		t.Errorf("the registry revokes %+v", r.Revoked)
-	}
-	for _, name := range []string{"colo-1", "home-1"} {
-		if list := s.revocations(name); !list.Equal(r.Revoked) {
-			t.Errorf("%s revokes %+v, the registry %+v", name, list, r.Revoked)
-		}
-	}
-	want := fmt.Sprintf("NODE    REVOCATION LIST\ncolo-1  serial %d\nhome-1  serial %d\n", r.Revocations, r.Revocations)
-	if got := s.stdout.String(); strings.Count(got, "REVOCATION LIST") != 2 || !strings.HasSuffix(got, want) {
-		t.Errorf("%s", got)
-	}
-	if got := s.stderr.String(); strings.Count(got, "warning: node colo-1 knows of revocations that the storage has forgotten; they are recorded again\n") != 1 {
-		t.Errorf("%s", got)
-	}
-}
-
-// revocations returns what a node has revoked.
-func (s *trial) revocations(name string) revocation.List {
-	s.t.Helper()
-	admin, err := credentials.Load(configuration.Directory(s.config))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	n := s.find(name)
-	c := client.New(client.Peer{Address: n.Address.Value, Authority: admin.Authority, ID: n.ID}, admin.TLS(), time.Now)
-	defer c.Close()
-	signed, err := client.Do(s.t.Context(), c, route.GetRevocations(), nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	opened, err := document.Open(admin.Authority, document.Revocations, signed.Signed)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	list, err := revocation.Decode(opened.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return list
-}
-
-// snapshot returns what puts every location back to what it is now.
-func (s *trial) snapshot() func() {
-	s.t.Helper()
-	var undo []func()
-	for i := range s.bed.Paths {
-		undo = append(undo, s.bed.Snapshot(i))
-	}
-	return func() {
-		for _, roll := range undo {
-			roll()
-		}
-		if err := os.RemoveAll(filepath.Join(s.config, "catalog")); err != nil {
-			s.t.Fatal(err)
-		}
-	}
 }
 
 // TestNodeThatLies: it says that it has the newest list that there can be.

@@ -6,12 +6,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"powercloud.unidatum.com/go/admin/configuration"
 	"powercloud.unidatum.com/go/admin/credentials"
+	"powercloud.unidatum.com/go/api/client"
+	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/cluster/joinbundle"
+	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/cluster/revocation"
 	"powercloud.unidatum.com/go/node/join"
 	"powercloud.unidatum.com/go/node/lifecycle"
@@ -56,17 +61,13 @@ func TestBundleAfterRollback(t *testing.T) {
 	id, _ := rolledBack(t, s)
 	b := s.provisioned()
 	s.wantForgotten()
-	signed, err := document.Open(s.authority(), document.Revocations, b.Revocations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if list, err := revocation.Decode(signed.Body); err != nil || !list.HasNode(id) {
-		t.Errorf("the bundle revokes %+v, %v", list, err)
+	if list := s.opened(b.Revocations); !list.HasNode(id) {
+		t.Errorf("the bundle revokes %+v", list)
 	}
 	if list := s.revocations("home-1"); !list.HasNode(id) {
 		t.Errorf("home-1 trusts what was removed: %+v", list)
 	}
-	if signed, err = document.Open(s.authority(), document.Membership, b.Membership); err != nil || strings.Contains(string(signed.Body), "colo-1") {
+	if signed, err := document.Open(s.authority(), document.Membership, b.Membership); err != nil || strings.Contains(string(signed.Body), "colo-1") {
 		t.Errorf("the bundle has the members %s, %v", signed.Body, err)
 	}
 }
@@ -148,4 +149,130 @@ func (s *trial) authority() *pki.Authority {
 		s.t.Fatal(err)
 	}
 	return admin.Authority
+}
+
+// TestForgottenRevocations: the storage is put back to what it was before a node was
+// removed. Whoever publishes lists then learns of the removal from other nodes.
+func TestForgottenRevocations(t *testing.T) {
+	for title, before := range map[string]bool{"something was revoked before": true, "nothing was": false} {
+		t.Run(title, func(t *testing.T) {
+			s := newNodes(t)
+			kept, removed := lifecycletest.Start(t, newVolume(t), nil), lifecycletest.Start(t, newVolume(t), nil)
+			s.want(0, "node", "enroll", kept.Address, kept.EnrollmentCode(), "home-1")
+			s.want(0, "node", "enroll", removed.Address, removed.EnrollmentCode(), "colo-1")
+			if before {
+				s.want(0, "node", "provision", "web-1", filepath.Join(t.TempDir(), "web-1"))
+			}
+			id := s.find("colo-1").ID
+			undo := s.snapshot()
+			s.want(0, "node", "rm", "colo-1")
+			undo()
+			if s.find("colo-1").ID != id {
+				t.Fatal("the registry was not put back")
+			}
+			other := lifecycletest.Start(t, newVolume(t), nil)
+			s.want(0, "node", "enroll", other.Address, other.EnrollmentCode(), "aws-1")
+			if got := s.stderr.String(); !strings.Contains(got, "warning: node home-1 knows of revocations that the storage has forgotten; they are recorded again\n") {
+				t.Errorf("%s", got)
+			}
+			if r := s.registry(); !r.Revoked.HasNode(id) || len(r.Nodes) != len(r.Names()) || slices.ContainsFunc(r.Nodes, func(n registry.Node) bool { return n.ID == id }) {
+				t.Errorf("the registry has %+v", r)
+			}
+			for _, name := range []string{"home-1", "aws-1"} {
+				if list := s.revocations(name); !list.HasNode(id) {
+					t.Errorf("%s trusts what was removed: %+v", name, list)
+				}
+			}
+		})
+	}
+}
+
+// TestRemoveForgotten: the storage is put back to what it was before a node was removed,
+// and another one is removed. The only node that knows of the first removal misses the
+// revocation list, and answers when the membership list comes. All nodes learn of both.
+func TestRemoveForgotten(t *testing.T) {
+	s := newNodes(t)
+	nodes, cables := map[string]*lifecycletest.Node{}, map[string]*cable{}
+	for _, name := range []string{"colo-1", "forgotten", "goes", "home-1"} {
+		nodes[name] = lifecycletest.Start(t, newVolume(t), nil)
+		cables[name] = newCable(t, nodes[name].Address)
+		s.want(0, "node", "enroll", cables[name].listener.Addr().String(), nodes[name].EnrollmentCode(), name)
+	}
+	forgotten, goes := s.find("forgotten").ID, s.find("goes").ID
+	undo := s.snapshot()
+	cables["goes"].cutAt(1, before, nil)
+	cables["home-1"].cutAt(1, before, nil)
+	cables["forgotten"].cutAt(1, before, nil)
+	s.want(0, "node", "rm", "forgotten")
+	undo()
+	cables["goes"].cutAt(0, before, nil)
+	cables["home-1"].cutAt(0, before, nil)
+	missed := cables["colo-1"]
+	missed.cutAt(1, before, func() { missed.cutAt(0, before, nil) })
+
+	s.want(0, "node", "rm", "goes")
+	r := s.registry()
+	if !r.Revoked.HasNode(forgotten) || !r.Revoked.HasNode(goes) {
+		t.Errorf("the registry revokes %+v", r.Revoked)
+	}
+	for _, name := range []string{"colo-1", "home-1"} {
+		if list := s.revocations(name); !list.Equal(r.Revoked) {
+			t.Errorf("%s revokes %+v, the registry %+v", name, list, r.Revoked)
+		}
+	}
+	want := fmt.Sprintf("NODE    REVOCATION LIST\ncolo-1  serial %d\nhome-1  serial %d\n", r.Revocations, r.Revocations)
+	if got := s.stdout.String(); strings.Count(got, "REVOCATION LIST") != 2 || !strings.HasSuffix(got, want) {
+		t.Errorf("%s", got)
+	}
+	if got := s.stderr.String(); strings.Count(got, "warning: node colo-1 knows of revocations that the storage has forgotten; they are recorded again\n") != 1 {
+		t.Errorf("%s", got)
+	}
+}
+
+// revocations returns what a node has revoked.
+func (s *trial) revocations(name string) revocation.List {
+	s.t.Helper()
+	admin, err := credentials.Load(configuration.Directory(s.config))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	n := s.find(name)
+	c := client.New(client.Peer{Address: n.Address.Value, Authority: admin.Authority, ID: n.ID}, admin.TLS(), time.Now)
+	defer c.Close()
+	signed, err := client.Do(s.t.Context(), c, route.GetRevocations(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.opened(signed.Signed)
+}
+
+// opened returns what a signed revocation list revokes.
+func (s *trial) opened(signed []byte) revocation.List {
+	s.t.Helper()
+	opened, err := document.Open(s.authority(), document.Revocations, signed)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	list, err := revocation.Decode(opened.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// snapshot returns what puts every location back to what it is now.
+func (s *trial) snapshot() func() {
+	s.t.Helper()
+	var undo []func()
+	for i := range s.bed.Paths {
+		undo = append(undo, s.bed.Snapshot(i))
+	}
+	return func() {
+		for _, roll := range undo {
+			roll()
+		}
+		if err := os.RemoveAll(filepath.Join(s.config, "catalog")); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 }
