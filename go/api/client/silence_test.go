@@ -73,7 +73,7 @@ func TestSilence(t *testing.T) {
 		"in time":           {silence, []piece{{almost, more}, {almost, more}, {almost, end}}, 0, "a\nb\nb\n", "", 3 * almost},
 		"silent":            {silence, nil, 0, "a\n", broken, silence},
 		"silent later":      {silence, []piece{{almost, more}}, 0, "a\nb\n", broken, almost + silence},
-		"half a piece":      {silence, []piece{{almost, "5\r\nb"}}, 0, "a\nb", broken, almost + silence},
+		"half a piece":      {silence, []piece{{0, "5\r\nb"}}, 0, "a\nb", broken, silence},
 		"half a size":       {silence, []piece{{almost, "5"}}, 0, "a\n", broken, silence},
 		"no end":            {silence, []piece{{almost, more}, {almost, "0\r\n"}}, 0, "a\nb\n", broken, almost + silence},
 		"a slow caller":     {silence, []piece{{0, more}, {0, end}}, time.Hour, "a\nb\n", "", time.Hour},
