@@ -4,14 +4,15 @@ vm_test is a go_test that starts machines with the Go package
 //tests/machine. kernel_test runs a go_test as the first program of a kernel.
 
 Both take a machine of two processors for themselves (the tag cpu:2), so that on
-a small host one runs at a time.
+a small host one runs at a time. A vm_test that mostly waits says so, and takes
+one processor.
 """
 
 load("@io_bazel_rules_go//go:def.bzl", "go_test")
 
 _TAGS = ["cpu:2"]
 
-def vm_test(name, image = None, arch = "amd64", size = "large", data = [], env = {}, tags = [], **kwargs):
+def vm_test(name, image = None, arch = "amd64", size = "large", data = [], env = {}, tags = [], waits = False, **kwargs):
     """A Go test that starts machines.
 
     QEMU, its firmware and swtpm are there by the dependency on
@@ -27,6 +28,8 @@ def vm_test(name, image = None, arch = "amd64", size = "large", data = [], env =
       data: as of go_test.
       env: as of go_test.
       tags: as of any test.
+      waits: whether its machines are idle for most of the time: another test then
+        runs beside it.
       **kwargs: what else go_test takes, such as srcs, deps and timeout.
     """
     if arch not in ["amd64", "arm64"]:
@@ -40,7 +43,7 @@ def vm_test(name, image = None, arch = "amd64", size = "large", data = [], env =
         size = size,
         data = data,
         env = env,
-        tags = tags + _TAGS,
+        tags = tags + ([] if waits else _TAGS),
         **kwargs
     )
 
