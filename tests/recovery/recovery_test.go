@@ -236,22 +236,6 @@ func TestWatchdog(t *testing.T) {
 	m.Expect(ctx, `is waiting to be enrolled`)
 }
 
-// TestSoftwareWatchdog has the same happen to a machine whose chipset has no watchdog: the
-// kernel's own resets it, by its timer's interrupt, which no program holds up.
-func TestSoftwareWatchdog(t *testing.T) {
-	ctx := machine.Patient(t)
-	config := sabotaged(t)
-	config.Arguments = []string{"-global", "ICH9-LPC.enable_tco=off"}
-	m := machine.Start(ctx, t, config)
-	m.Expect(ctx, `the watchdog runs" watchdog="Software Watchdog" software=true `)
-	m.Expect(ctx, `is waiting to be enrolled`)
-	order(t, m, "starve")
-	m.Expect(ctx, `softdog: Initiating system reboot`)
-	m.WaitReset(ctx)
-	m.Expect(ctx, `pcinit begins`)
-	m.Expect(ctx, `is waiting to be enrolled`)
-}
-
 // TestReboot has PID 1 asked to reboot.
 func TestReboot(t *testing.T) {
 	ctx := machine.Patient(t)
