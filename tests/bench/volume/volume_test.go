@@ -128,7 +128,7 @@ func TestRun(t *testing.T) {
 		Results []row            `json:"results"`
 		Targets []figures.Target `json:"targets"`
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Results) != len(places()) || len(got.Targets) != 2 {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Results) != len(places()) || len(got.Targets) != 4 {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, one := range got.Results {
