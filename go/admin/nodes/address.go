@@ -3,13 +3,16 @@ package nodes
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/urfave/cli/v3"
 
 	"powercloud.unidatum.com/go/admin/command"
 	"powercloud.unidatum.com/go/admin/configuration"
+	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/cluster/address"
 	"powercloud.unidatum.com/go/cluster/registry"
+	"powercloud.unidatum.com/go/pki"
 )
 
 func (g *group) addrCommand() *cli.Command {
@@ -45,7 +48,7 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
-	moved, listed, changed := false, false, false
+	moved, listed := false, false
 	err = c.update(ctx, func(r *registry.Registry) error {
 		n, err := r.Find(args[0])
 		if err != nil {
@@ -55,7 +58,6 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		changed = n.Address.Value != at
 		moved = n.SetAddress(at, c.Env.Now())
 		after, err := r.Members().Encode()
 		listed = !bytes.Equal(before, after)
@@ -81,24 +83,21 @@ func (g *group) addr(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	if !listed {
-		if changed && n.Confirmed.Value {
-			if err := c.catchUp(ctx, *n); err != nil {
-				return err
-			}
+		if current, err := c.catchUp(ctx, *n); err != nil || current {
+			return errors.Join(err, c.keep(ctx))
 		}
-		return c.keep(ctx)
 	}
-	list, err := c.number(ctx, memberships(), 0, nil)
-	if err != nil {
-		return err
-	}
-	return c.spreadAll(ctx, list)
+	return c.republish(ctx)
 }
 
 // catchUp hands a node the lists as they are: while nobody knew where it was, it got none.
-func (c *cluster) catchUp(ctx context.Context, n registry.Node) error {
-	if err := c.recall(ctx); err != nil {
-		return err
+// current is false where others are to be published: what the nodes have is newer.
+func (c *cluster) catchUp(ctx context.Context, n registry.Node) (current bool, err error) {
+	if !n.Confirmed.Value {
+		return true, nil
+	}
+	if learned, err := c.recall(ctx, pki.NodeID{}); err != nil || learned {
+		return false, err
 	}
 	for _, k := range []kind{revocations(), memberships()} {
 		if *k.serial(c.registry) == 0 {
@@ -106,12 +105,17 @@ func (c *cluster) catchUp(ctx context.Context, n registry.Node) error {
 		}
 		list, err := c.numbered(ctx, k)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if _, err := c.hand(ctx, n, list, k.call); err != nil {
+		_, err = c.hand(ctx, n, list, k.call)
+		var forgotten *forgottenError
+		if message.HasCode(err, message.CodeOlder) || errors.As(err, &forgotten) {
+			return false, nil
+		}
+		if err != nil {
 			c.Warn("node %s: %v", n.Name, err)
-			return nil
+			return true, nil
 		}
 	}
-	return nil
+	return true, nil
 }

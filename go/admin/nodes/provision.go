@@ -20,6 +20,7 @@ import (
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/cluster/volumeid"
 	"powercloud.unidatum.com/go/cluster/volumekey"
+	"powercloud.unidatum.com/go/pki"
 	"powercloud.unidatum.com/go/pki/document"
 	"powercloud.unidatum.com/go/sys/atomicfile"
 )
@@ -103,7 +104,7 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	// The bundle's lists are all that the node knows, until somebody reaches it.
-	if err := c.recall(ctx); err != nil {
+	if _, err := c.recall(ctx, pki.NodeID{}); err != nil {
 		return err
 	}
 	b := new(joinbundle.Bundle)

@@ -258,6 +258,16 @@ func (c *cluster) spreadAll(ctx context.Context, members *document.Document) err
 	return c.report("MEMBERSHIP", outcomes)
 }
 
+// republish hands every node the lists as they are in the registry, the membership list with
+// a new serial.
+func (c *cluster) republish(ctx context.Context) error {
+	list, err := c.number(ctx, memberships(), 0, nil)
+	if err != nil {
+		return err
+	}
+	return c.spreadAll(ctx, list)
+}
+
 // spreadRevocations hands every node the revocation list, and returns it and what became
 // of it. If nothing was ever revoked, there is no list.
 func (c *cluster) spreadRevocations(ctx context.Context) (*document.Document, []outcome, error) {

@@ -7,6 +7,7 @@ import (
 
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/cluster/revocation"
+	"powercloud.unidatum.com/go/pki"
 )
 
 // recallWait is how long nodes have to say what they have revoked: some may be away.
@@ -15,18 +16,20 @@ const recallWait = 3 * time.Second
 // recall asks every member what it has revoked, and revokes that again if storage that was
 // put back to an earlier state has forgotten it. Who doesn't answer in time isn't waited
 // for: this comes before what would trust a removed node, and nodes that were restarted
-// together must not keep each other locked.
-func (c *cluster) recall(ctx context.Context) error {
+// together must not keep each other locked. Neither is one that is left out. learned is
+// whether there was something: the nodes are to get new lists then.
+func (c *cluster) recall(ctx context.Context, without pki.NodeID) (learned bool, err error) {
 	var members []registry.Node
 	for _, n := range c.registry.Names() {
-		if n.Confirmed.Value && !n.Address.Value.IsZero() {
+		if n.Confirmed.Value && !n.Address.Value.IsZero() && n.ID != without {
 			members = append(members, n)
 		}
 	}
 	asking, cancel := context.WithTimeout(ctx, recallWait)
 	defer cancel()
 	lists := make([]revocation.List, len(members))
-	severally(len(members), maxAtOnce, func(i int) {
+	// All at once: none has to wait until others have used up the time.
+	severally(len(members), len(members), func(i int) {
 		node := c.client(members[i].Address.Value, members[i].ID)
 		defer node.Close()
 		if list, err := c.revokedBy(asking, node); err == nil {
@@ -34,14 +37,14 @@ func (c *cluster) recall(ctx context.Context) error {
 		}
 	})
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
 	if !slices.ContainsFunc(lists, c.lacks) {
-		return nil
+		return false, nil
 	}
 	// What another admin has revoked meanwhile isn't forgotten.
 	if err := c.keep(ctx); err != nil {
-		return err
+		return false, err
 	}
 	var revoked revocation.List
 	for i, list := range lists {
@@ -51,9 +54,9 @@ func (c *cluster) recall(ctx context.Context) error {
 		}
 	}
 	if !c.lacks(revoked) {
-		return nil
+		return false, nil
 	}
-	return c.update(ctx, func(r *registry.Registry) error {
+	return true, c.update(ctx, func(r *registry.Registry) error {
 		if r.Revoke(revoked) {
 			r.Revocations++
 		}

@@ -57,12 +57,19 @@ func (g *group) unlockNode(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.leave(ctx)
-	// The storage may have forgotten that the node was removed.
-	if err := c.recall(ctx); err != nil {
-		return err
-	}
 	n, err := c.registry.Find(args[0])
 	if err != nil {
+		return err
+	}
+	// The storage may have forgotten that the node was removed.
+	learned, err := c.recall(ctx, n.ID)
+	if err == nil && learned {
+		err = c.republish(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if n, err = c.registry.Find(args[0]); err != nil {
 		return err
 	}
 	if at.IsZero() {

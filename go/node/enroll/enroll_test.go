@@ -111,7 +111,7 @@ func TestGuesses(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := d.admit(gone, d.caller(t, "192.0.2.1:1", d.code)); !errors.Is(err, context.Canceled) {
+		if err := d.admit(gone, d.caller(t, "192.0.2.1:1", d.code)); !message.HasCode(err, message.CodeBusy) {
 			t.Errorf("somebody who went away after a guess: %v", err)
 		}
 	})

@@ -237,6 +237,9 @@ func TestCertificateOfTheFuture(t *testing.T) {
 	if _, err := client.Do(t.Context(), admin, route.PutCertificate(), &message.Certificate{Certificate: k.node(found.Key, later.issued).Raw}); err == nil || !strings.Contains(err.Error(), "not valid yet") {
 		t.Errorf("the node's: %v", err)
 	}
+	// Where a clock that was ahead has revoked all before, there are no others.
+	do(t, admin, route.PutRevocations(), k.revoked(2, revocation.List{}.WithAdmins(later.issued)))
+	do(t, later.member(n, id), route.GetInfo(), nil)
 }
 
 // TestBundleAndWrongClock: whatever its clock says, a machine joins by a good bundle.

@@ -84,7 +84,13 @@ func (o *opened) time() time.Time {
 // otherwise be good for longer than others, and revoking what was issued until now
 // wouldn't revoke it.
 func (o *opened) timeAfter(issued time.Time) time.Time {
+	i, _ := o.Identity.Current()
 	now := o.time()
+	// Admins' certificates are issued then at the earliest, whatever the clock of whoever
+	// revoked the others.
+	if at := i.Revoked.AdminsBefore; now.Before(at) {
+		now = at
+	}
 	if now.Before(issued) && (o.Synced == nil || !o.Synced()) {
 		return issued
 	}
