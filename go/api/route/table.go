@@ -100,7 +100,7 @@ func Ping() Call[message.Ping, message.Pinged] {
 
 // Logs reads a node's log.
 func Logs() Stream[message.Logs] {
-	r := change("logs", http.MethodPost, "/v1/logs", "The log of this boot or the one before, line by line, oldest first.", small)
+	r := change("logs", http.MethodPost, "/v1/logs", "The log of this boot, of the one before, or of the kernel's last panics, line by line, oldest first.", small)
 	r.Stream = true
 	return Stream[message.Logs]{r}
 }
