@@ -204,31 +204,8 @@ func TestOverTheNetwork(t *testing.T) {
 		joined++
 		return &message.Enrolled{Encrypted: true}, nil
 	})
-	certificate, err := server.SelfSigned(d.key, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.New(&server.Mode{State: route.Blank, Handlers: d.Handlers(),
-		Certificate: func() (*tls.Certificate, error) { return certificate, nil }}, server.DefaultLimits(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- s.Serve(ctx, listener) }()
-	defer func() {
-		cancel()
-		<-ended
-	}()
+	at := d.serve(t)
 	code, err := proof.ParseCode(d.Code())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := address.Parse(listener.Addr().String(), address.APIPort)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +227,7 @@ func ask[Request, Answer any](t *testing.T, at address.Address, code *proof.Code
 	t.Helper()
 	c, err := client.Pinned(t.Context(), at, code.Fingerprint, code)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer c.Close()
 	return client.Do(t.Context(), c, call, request)
@@ -288,4 +265,64 @@ func edited(t *testing.T, at address.Address, code *proof.Code, proved, sent []b
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// serve lets a desk answer on this machine until the test ends.
+func (d *desk) serve(t *testing.T) address.Address {
+	t.Helper()
+	certificate, err := server.SelfSigned(d.key, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(&server.Mode{State: route.Blank, Handlers: d.Handlers(),
+		Certificate: func() (*tls.Certificate, error) { return certificate, nil }}, server.DefaultLimits(), d.config.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	at, err := address.Parse(listener.Addr().String(), address.APIPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// TestThousandGuesses has a thousand codes tried over the network, by several at once. Who
+// knows the code is answered among them, and the log stays short.
+func TestThousandGuesses(t *testing.T) {
+	const guessers, each = 8, 125
+	d := newDesk(t, nil)
+	at := d.serve(t)
+	other := d.other()
+	var guessing sync.WaitGroup
+	for range guessers {
+		guessing.Go(func() {
+			for range each {
+				if _, err := ask(t, at, &other, route.GetOffer(), new(message.None)); !message.HasCode(err, message.CodeProof) {
+					t.Errorf("a wrong code: %v", err)
+				}
+			}
+		})
+	}
+	guessing.Go(func() {
+		for range 20 {
+			if _, err := ask(t, at, &d.code, route.GetOffer(), new(message.None)); err != nil {
+				t.Errorf("the right code: %v", err)
+			}
+		}
+	})
+	guessing.Wait()
+	if text := d.log.String(); strings.Count(text, "\n") != 10 || strings.Count(text, "the code was wrong") != 10 {
+		t.Errorf("of %d guesses the log has\n%s", guessers*each, text)
+	}
 }
