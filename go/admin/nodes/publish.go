@@ -217,7 +217,7 @@ func (c *cluster) forgotten(outcomes []outcome) (revoked revocation.List, known 
 
 // lacks reports whether the registry hasn't revoked all that a list does.
 func (c *cluster) lacks(list revocation.List) bool {
-	return !c.registry.Revoked.Merge(list).Equal(c.registry.Revoked)
+	return !c.registry.Revoked.Covers(list)
 }
 
 // revokedBy returns what a node has revoked, by a list that the cluster's authority has

@@ -181,18 +181,16 @@ func (r *Registry) Add(node Node) error {
 
 // Remove forgets a node and revokes it.
 func (r *Registry) Remove(id pki.NodeID) {
-	r.Revoked = r.Revoked.WithNode(id)
-	r.forgetRevoked()
+	r.Revoke(revocation.List{}.WithNode(id))
 }
 
 // Revoke revokes all that a list does, and forgets the nodes on it. It reports whether
 // the registry lacked any of that.
 func (r *Registry) Revoke(list revocation.List) bool {
-	merged := r.Revoked.Merge(list)
-	if merged.Equal(r.Revoked) {
+	if r.Revoked.Covers(list) {
 		return false
 	}
-	r.Revoked = merged
+	r.Revoked = r.Revoked.Merge(list)
 	r.forgetRevoked()
 	return true
 }

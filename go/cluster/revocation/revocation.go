@@ -90,6 +90,11 @@ func (l List) Equal(other List) bool {
 	return l.AdminsBefore.Equal(other.AdminsBefore) && slices.Equal(l.Nodes, other.Nodes)
 }
 
+// Covers reports whether the list revokes all that another does.
+func (l List) Covers(other List) bool {
+	return !l.AdminsBefore.Before(other.AdminsBefore) && !slices.ContainsFunc(other.Nodes, func(id pki.NodeID) bool { return !l.HasNode(id) })
+}
+
 // HasNode reports whether a node was removed.
 func (l List) HasNode(id pki.NodeID) bool {
 	_, found := slices.BinarySearchFunc(l.Nodes, id, compare)
@@ -104,8 +109,8 @@ func (l List) WithNode(id pki.NodeID) List {
 // WithAdmins returns the list with every admin's certificate on it that was issued
 // before now. As certificates tell the time of their issue in seconds, that is the
 // next full second. One that was issued by a clock ahead of this one, by at most
-// pki.Allowance or else it isn't valid yet where the clock is right, may stay good: revoking once more, after
-// that time, gets it too.
+// pki.Allowance or else it isn't valid yet where the clock is right, may stay good:
+// revoking once more, after that time, gets it too.
 func (l List) WithAdmins(now time.Time) List {
 	second := now.UTC().Truncate(time.Second)
 	if second.Before(now) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,31 @@ func TestMerge(t *testing.T) {
 	}
 	if len(a.Nodes) != 2 {
 		t.Error("merging changed a list")
+	}
+}
+
+// TestCovers: a list covers another exactly if merging the other into it changes nothing.
+func TestCovers(t *testing.T) {
+	lists := []List{{}, {AdminsBefore: moment(1)}, {AdminsBefore: moment(2)}}
+	for _, l := range slices.Clone(lists) {
+		one := l.WithNode(pki.NodeID{1})
+		lists = append(lists, one, l.WithNode(pki.NodeID{2}), one.WithNode(pki.NodeID{2}))
+	}
+	covered := 0
+	for _, a := range lists {
+		for _, b := range lists {
+			got := a.Covers(b)
+			if want := a.Merge(b).Equal(a); got != want {
+				t.Errorf("%+v covers %+v: %t", a, b, got)
+			}
+			if got {
+				covered++
+			}
+		}
+	}
+	// Of three moments 6 pairs in order, and of the sets of two nodes 9 that have another.
+	if covered != 6*9 {
+		t.Errorf("%d pairs are covered", covered)
 	}
 }
 

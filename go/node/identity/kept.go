@@ -123,7 +123,7 @@ func (i *Identity) replaceRevocations(signed []byte) error {
 		return err
 	}
 	// One that is older as well is refused as that.
-	if i.Revocations.Serial >= serial && !i.Revoked.Merge(current).Equal(i.Revoked) {
+	if i.Revocations.Serial >= serial && !i.Revoked.Covers(current) {
 		return fmt.Errorf("the revocation list with serial %d %w", i.Revocations.Serial, ErrRevokesLess)
 	}
 	return nil
