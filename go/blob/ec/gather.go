@@ -129,7 +129,7 @@ func (r *reading) dispensable() bool {
 		return false
 	}
 	for _, part := range late {
-		r.t.answers[part] = answer{state: unreachable, err: pace.ErrLate}
+		r.t.answers[part] = answer{state: unreachable, err: r.l.pace.Why(part)}
 	}
 	return true
 }
@@ -175,7 +175,11 @@ func (r *reading) size() pace.Size {
 // take enters an answer.
 func (r *reading) take(got reply) {
 	delete(r.waiting, got.part)
-	r.l.pace.Answered(got.part, r.size(), got.took, got.answer.state == unreachable)
+	var failure error
+	if got.answer.state == unreachable {
+		failure = got.answer.err
+	}
+	r.l.pace.Answered(got.part, r.size(), got.took, failure)
 	r.t.add(got.part, got.answer)
 	if got.memory != nil {
 		r.memory = append(r.memory, got.memory)

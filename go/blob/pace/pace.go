@@ -28,8 +28,10 @@ var ErrLate = errors.New("it does not answer in time")
 // indices. Its methods may be called from several goroutines at once.
 type Pace struct {
 	mu sync.Mutex
-	// until says until when a location is not counted on.
+	// until says until when a location is not counted on, and why with what it failed;
+	// nil if it was late.
 	until []time.Time
+	why   []error
 	// usual is how long answers took lately, apart for small blobs and for
 	// large ones, which take the longer the thinner the line is.
 	usual []map[Size]time.Duration
@@ -49,7 +51,7 @@ func SizeOf(limit int64) Size { return limit > 256<<10 }
 
 // New returns the Pace of n locations.
 func New(n int) *Pace {
-	p := &Pace{until: make([]time.Time, n), usual: make([]map[Size]time.Duration, n)}
+	p := &Pace{until: make([]time.Time, n), why: make([]error, n), usual: make([]map[Size]time.Duration, n)}
 	for i := range p.usual {
 		p.usual[i] = map[Size]time.Duration{}
 	}
@@ -80,6 +82,25 @@ func (p *Pace) IsLate(i int) bool {
 	return p.until[i].After(time.Now())
 }
 
+// Why returns the reason of a location that is not waited for any longer: ErrLate, or an
+// error that reads as the failure for which it isn't counted on, and is ErrLate as well.
+func (p *Pace) Why(i int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if why := p.why[i]; why != nil && p.until[i].After(time.Now()) {
+		return failedBefore{why}
+	}
+	return ErrLate
+}
+
+// failedBefore is a failure of a location that was asked again since, and has not answered.
+type failedBefore struct{ error }
+
+func (f failedBefore) Unwrap() error { return f.error }
+
+// Is has the location count as one that may answer yet.
+func (f failedBefore) Is(target error) bool { return target == ErrLate }
+
 // Patience returns how long to wait for the answer of one of the given locations
 // before something else is tried: several times as long as the slowest of them
 // usually takes for a blob of that size.
@@ -97,15 +118,16 @@ func (p *Pace) Patience(of map[int]bool, size Size) time.Duration {
 	return min(patience, MostPatience)
 }
 
-// Answered enters that a location answered a read after some time, or failed to.
-func (p *Pace) Answered(i int, size Size, took time.Duration, failed bool) {
+// Answered enters that a location answered a read after some time, or else its failure
+// to.
+func (p *Pace) Answered(i int, size Size, took time.Duration, failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if failed {
-		p.until[i] = time.Now().Add(lateFor)
+	if failure != nil {
+		p.until[i], p.why[i] = time.Now().Add(lateFor), failure
 		return
 	}
-	p.until[i] = time.Time{}
+	p.until[i], p.why[i] = time.Time{}, nil
 	took = min(took, MostPatience)
 	usual, known := p.usual[i][size]
 	if !known {
@@ -115,11 +137,16 @@ func (p *Pace) Answered(i int, size Size, took time.Duration, failed bool) {
 	p.usual[i][size] = usual + (took-usual)/weight
 }
 
-// Late enters that locations were waited for longer than is usual.
+// Late enters that locations were waited for longer than is usual. Why one of them failed
+// a short while ago says more than that.
 func (p *Pace) Late(which map[int]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := time.Now()
 	for i := range which {
-		p.until[i] = time.Now().Add(lateFor)
+		if !p.until[i].After(now) {
+			p.why[i] = nil
+		}
+		p.until[i] = now.Add(lateFor)
 	}
 }

@@ -1,6 +1,7 @@
 package pace_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -14,10 +15,10 @@ import (
 func TestPatience(t *testing.T) {
 	p := pace.New(3)
 	for range 100 {
-		p.Answered(0, pace.Small, time.Millisecond, false)
-		p.Answered(0, pace.Large, 600*time.Millisecond, false)
-		p.Answered(1, pace.Small, 100*time.Millisecond, false)
-		p.Answered(2, pace.Large, time.Hour, false)
+		p.Answered(0, pace.Small, time.Millisecond, nil)
+		p.Answered(0, pace.Large, 600*time.Millisecond, nil)
+		p.Answered(1, pace.Small, 100*time.Millisecond, nil)
+		p.Answered(2, pace.Large, time.Hour, nil)
 	}
 	for _, c := range []struct {
 		of   []int
@@ -41,6 +42,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+var errDown = errors.New("it is down")
+
 // TestOrder: who was late or down is asked last for a while.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,14 +56,25 @@ func TestOrder(t *testing.T) {
 		}
 		order(0, 1, 2)
 		p.Late(map[int]bool{0: true})
-		p.Answered(1, pace.Small, time.Second, true)
+		p.Answered(1, pace.Small, time.Second, errDown)
 		order(2, 0, 1)
 		if !p.IsLate(0) || p.IsLate(2) {
 			t.Error("it isn't known who is late")
 		}
-		p.Answered(0, pace.Small, time.Second, false)
+		// A failure says more than that the location was late.
+		p.Late(map[int]bool{1: true})
+		for i, want := range []error{pace.ErrLate, errDown, pace.ErrLate} {
+			if got := p.Why(i); got.Error() != want.Error() || !errors.Is(got, want) || !errors.Is(got, pace.ErrLate) {
+				t.Errorf("location %d isn't waited for as %q, want %q", i, got, want)
+			}
+		}
+		p.Answered(0, pace.Small, time.Second, nil)
 		order(0, 2, 1)
 		time.Sleep(time.Minute)
 		order(0, 1, 2)
+		p.Late(map[int]bool{1: true})
+		if got := p.Why(1); got != pace.ErrLate {
+			t.Errorf("a location that is late now isn't waited for as %q", got)
+		}
 	})
 }

@@ -20,7 +20,7 @@ func (s *Set) getMost(ctx context.Context, name blob.Name, limit int64, accept f
 	waiting := map[int]bool{}
 	arrived := make(chan numbered, len(s.locations))
 	for i, location := range s.locations {
-		replies[i] = Reply{Location: location, Err: pace.ErrLate}
+		replies[i].Location = location
 		waiting[i] = true
 		go func() { arrived <- numbered{i, s.getOne(ctx, i, name, limit, accept)} }()
 	}
@@ -39,15 +39,18 @@ func (s *Set) getMost(ctx context.Context, name blob.Name, limit int64, accept f
 			s.pace.Late(waiting)
 			late = true
 		case <-ctx.Done():
-			for i := range waiting {
-				replies[i].Err = ctx.Err()
-			}
 			late, most.found, most.definite = true, true, most.total
 		}
 	}
 	if len(waiting) == 0 {
 		cancel()
 		return replies
+	}
+	for i := range waiting {
+		replies[i].Err = s.pace.Why(i)
+		if err := ctx.Err(); err != nil {
+			replies[i].Err = err
+		}
 	}
 	s.background.Abandon(cancel, func() {
 		for range len(waiting) {

@@ -158,6 +158,27 @@ func TestGetEachHedged(t *testing.T) {
 	}
 }
 
+// TestGetEachFailedBefore: of a location that isn't waited for it is said why, if that is
+// known from a read before.
+func TestGetEachFailedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set, at := three(t, 0)
+		set.Hedge()
+		if err := set.NewWriter().Put(t.Context(), name, []byte("data")); err != nil {
+			t.Fatal(err)
+		}
+		at[1].Fail(blobtest.Get, nil)
+		before := set.GetEach(t.Context(), name, limit)[1].Err
+		at[1].Heal()
+		at[1].Stall(blobtest.Get)
+		if got := set.GetEach(t.Context(), name, limit)[1].Err; before == nil || !errors.Is(got, pace.ErrLate) || got.Error() != before.Error() {
+			t.Errorf("it failed with %q, and isn't waited for as %q", before, got)
+		}
+		at[1].Heal()
+		set.Close(context.Background())
+	})
+}
+
 // TestGetEachHedgedCancelled: a caller that gives up isn't held either.
 func TestGetEachHedgedCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -131,10 +131,13 @@ func (r *reading) get(ctx context.Context, i int, use func([]byte) error) answer
 
 // enter enters what became of asking a location.
 func (r *reading) enter(a answer) {
-	// What the verdict was says nothing about whether the location answered.
-	failed := !a.refused && !blob.Answered(a.err)
+	failure := unanswered(a.err)
+	if a.refused {
+		// What the verdict was says nothing about whether the location answered.
+		failure = nil
+	}
 	if !errors.Is(a.err, context.Canceled) {
-		r.set.pace.Answered(a.index, pace.SizeOf(r.limit), a.took, failed)
+		r.set.pace.Answered(a.index, pace.SizeOf(r.limit), a.took, failure)
 	}
 	switch {
 	case a.err == nil:
@@ -189,8 +192,8 @@ type Reply struct {
 
 // GetEach reads the blob from every location at once and returns their answers
 // in the order given to New. If the set is hedged, the answer of a location that
-// stalls is pace.ErrLate; of a manifest, those that are larger than the limit count as
-// copies then.
+// stalls is pace.ErrLate, and reads as its failure a short while ago if there was one; of
+// a manifest, those that are larger than the limit count as copies then.
 func (s *Set) GetEach(ctx context.Context, name blob.Name, limit int64) []Reply {
 	return s.getEach(ctx, name, limit, nil)
 }
@@ -242,9 +245,17 @@ func (s *Set) getOne(ctx context.Context, i int, name blob.Name, limit int64, ac
 		reply.Data, reply.Err = blob.GetAccepted(ctx, location, name, nil, limit, refusing(func(data []byte) error { return accept(i, data) }))
 	}
 	if ctx.Err() == nil {
-		s.pace.Answered(i, pace.Small, time.Since(start), !blob.Answered(reply.Err))
+		s.pace.Answered(i, pace.Small, time.Since(start), unanswered(reply.Err))
 	}
 	return reply
+}
+
+// unanswered returns an error if it says that a location didn't answer.
+func unanswered(err error) error {
+	if blob.Answered(err) {
+		return nil
+	}
+	return err
 }
 
 // AnsweredAtQuorum returns nil if as many locations answered as a write needs, or
