@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"os"
@@ -129,6 +130,56 @@ func (a *Admin) Begin(ctx context.Context, arguments ...string) <-chan struct{} 
 	return ended
 }
 
+// Following is a pcctl that goes on until it is interrupted.
+type Following struct {
+	t       testing.TB
+	command *exec.Cmd
+	output  *bufio.Scanner
+	errors  bytes.Buffer
+}
+
+// Follow starts pcctl with the admin certificate alone. It must be interrupted.
+func (a *Admin) Follow(ctx context.Context, arguments ...string) *Following {
+	a.t.Helper()
+	f := &Following{t: a.t, command: a.command(ctx, arguments)}
+	f.command.Stderr = &f.errors
+	output, err := f.command.StdoutPipe()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if err := f.command.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	f.output = bufio.NewScanner(output)
+	return f
+}
+
+// Expect reads what pcctl prints up to a line with some text in it.
+func (f *Following) Expect(text string) {
+	f.t.Helper()
+	for f.output.Scan() {
+		if strings.Contains(f.output.Text(), text) {
+			return
+		}
+	}
+	err := f.command.Wait()
+	f.t.Fatalf("%v ended without %q: %v, %v, %s", f.command.Args[1:], text, f.output.Err(), err, &f.errors)
+}
+
+// Interrupt ends pcctl as Ctrl-C does, which is no failure.
+func (f *Following) Interrupt() {
+	f.t.Helper()
+	if err := f.command.Process.Signal(os.Interrupt); err != nil {
+		f.t.Fatal(err)
+	}
+	for f.output.Scan() {
+		// Else it may wait for somebody to read.
+	}
+	if err := f.command.Wait(); err != nil || f.errors.Len() > 0 {
+		f.t.Errorf("%v was interrupted: %v, %s", f.command.Args[1:], err, &f.errors)
+	}
+}
+
 // result is what came of running pcctl.
 type result struct {
 	arguments      []string
@@ -138,14 +189,21 @@ type result struct {
 
 func (a *Admin) run(ctx context.Context, arguments []string, unlocked bool) result {
 	var output, errors bytes.Buffer
-	command := exec.CommandContext(ctx, a.pcctl, arguments...)
-	command.Dir, command.Stdout, command.Stderr = a.folder, &output, &errors
-	command.Env = append(os.Environ(), "POWERCLOUD_CONFIG="+string(a.Directory()), "TZ=UTC")
+	command := a.command(ctx, arguments)
+	command.Stdout, command.Stderr = &output, &errors
 	if unlocked {
 		command.Env = append(command.Env, "POWERCLOUD_PASSPHRASE="+passphrase)
 	}
 	err := command.Run()
 	return result{arguments, output.String(), errors.String(), err}
+}
+
+// command is pcctl with the admin certificate alone.
+func (a *Admin) command(ctx context.Context, arguments []string) *exec.Cmd {
+	command := exec.CommandContext(ctx, a.pcctl, arguments...)
+	command.Dir = a.folder
+	command.Env = append(os.Environ(), "POWERCLOUD_CONFIG="+string(a.Directory()), "TZ=UTC")
+	return command
 }
 
 func (a *Admin) succeed(r result) string {

@@ -61,7 +61,7 @@ func TestCutEnrollment(t *testing.T) {
 			a := admin.New(ctx, t)
 			m := machine.Start(ctx, t, blank(t))
 			node.ExpectBanner(ctx, m)
-			ended := a.Begin(ctx, "node", "enroll", m.Address(ctx, port), code(ctx, m, "enrollment"), name)
+			ended := a.Begin(ctx, "node", "enroll", m.Address(ctx, port), node.Code(ctx, m, "enrollment"), name)
 			// From the passphrase to the answer it takes a few seconds.
 			pull(t, m, within(4*time.Second), ended)
 			<-ended
@@ -70,14 +70,14 @@ func TestCutEnrollment(t *testing.T) {
 			m.Expect(ctx, `pcinit begins`)
 			if returned(ctx, m) == "locked" {
 				at := m.Address(ctx, port)
-				if output := a.Unlocked(ctx, "node", "unlock", name, code(ctx, m, "unlock"), at); !strings.HasPrefix(output, "node home-1 unlocked\n") {
+				if output := a.Unlocked(ctx, "node", "unlock", name, node.Code(ctx, m, "unlock"), at); !strings.HasPrefix(output, "node home-1 unlocked\n") {
 					t.Errorf("node unlock printed %q", output)
 				}
 				a.Unlocked(ctx, "node", "addr", name, at)
 			} else {
 				// What may have been entered of the first try, as an admin is told to do.
 				<-a.Begin(ctx, "node", "rm", name)
-				a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), code(ctx, m, "enrollment"), name)
+				a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), node.Code(ctx, m, "enrollment"), name)
 			}
 			if got := info(ctx, a); got["name"] != name {
 				t.Errorf("node info printed %v", got)
@@ -114,7 +114,7 @@ func (m *member) start(ctx context.Context) string {
 	if state := returned(ctx, m.Machine); state != "locked" {
 		m.t.Fatalf("after a cut the node is %s", state)
 	}
-	return code(ctx, m.Machine, "unlock")
+	return node.Code(ctx, m.Machine, "unlock")
 }
 
 // open unlocks the node, which must be the one that it was, and returns what it says of

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	port     = 7443
+	port     = node.Port
 	mebibyte = 1 << 20
 	// name is that of every node here.
 	name = "home-1"
@@ -34,16 +34,11 @@ func blank(t *testing.T) machine.Config {
 	return config
 }
 
-// code waits for the code that the console shows, of a kind: "enrollment" or "unlock".
-func code(ctx context.Context, m *machine.Machine, kind string) string {
-	return m.Expect(ctx, `(?m)^`+kind+` code: (([A-Z2-7]{4}-)+[A-Z2-7]{4})\n`)[1]
-}
-
 // enroll starts a node and makes it a member.
 func enroll(ctx context.Context, t *testing.T, m *machine.Machine, a *admin.Admin) {
 	t.Helper()
 	node.ExpectBanner(ctx, m)
-	output := a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), code(ctx, m, "enrollment"), name)
+	output := a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), node.Code(ctx, m, "enrollment"), name)
 	want := regexp.MustCompile(`\Aenrolled node home-1 \([0-9a-f]{16}\) at 127\.0\.0\.1:\d+\nmesh membership: 1 node \(serial \d+\)\n` +
 		`NODE +MEMBERSHIP\nhome-1 +serial \d+\n\z`)
 	if !want.MatchString(output) {
@@ -58,7 +53,7 @@ func unlock(ctx context.Context, t *testing.T, m *machine.Machine, a *admin.Admi
 	t.Helper()
 	m.Expect(ctx, connected+`PowerCloud node home-1 \([0-9a-f]{16}\) is locked: its state volume is encrypted\.`)
 	address := m.Address(ctx, port)
-	shown := code(ctx, m, "unlock")
+	shown := node.Code(ctx, m, "unlock")
 	if status := a.Run(ctx, "status"); !strings.Contains(status, "home-1: unreachable (") {
 		t.Errorf("of a node that is locked, status says\n%s", status)
 	}
@@ -152,7 +147,11 @@ func TestConsole(t *testing.T) {
 		t.Errorf("the log of the boot before has no reboot:\n%s", output)
 	}
 
+	logs := a.Follow(ctx, "node", "logs", "--follow", name)
+	logs.Expect("the state volume is unlocked")
 	renewed := renew(ctx, t, a)
+	logs.Expect("an admin has renewed the node's certificate")
+	logs.Interrupt()
 	if output := a.Run(ctx, "node", "poweroff", name); output != "node home-1 is powering off\n" {
 		t.Errorf("node poweroff printed %q", output)
 	}

@@ -75,7 +75,7 @@ func TestWithoutStateDisk(t *testing.T) {
 	a.Run(ctx, "node", "reboot", name)
 	m.WaitReset(ctx)
 	node.ExpectBanner(ctx, m)
-	if code(ctx, m, "enrollment") == "" {
+	if node.Code(ctx, m, "enrollment") == "" {
 		t.Error("the node waits for nobody")
 	}
 }

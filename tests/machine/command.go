@@ -171,6 +171,9 @@ func (l *commandLine) card(i int, card Card) error {
 	network := fmt.Sprintf("network%d", i)
 	if card.Network == nil {
 		options := "user,id=" + network
+		if card.Isolated {
+			options += ",restrict=on"
+		}
 		for _, port := range card.Forward {
 			options += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:0-:%d", port)
 		}

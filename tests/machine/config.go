@@ -155,6 +155,9 @@ type Card struct {
 	// Forward are TCP ports of the machine that [Machine.Address] leads to.
 	// They need a network of QEMU's own.
 	Forward []int
+	// Isolated has a network of QEMU's own lead nowhere else: neither to the host
+	// nor to what that can reach.
+	Isolated bool
 }
 
 // What there is to choose from.
@@ -194,6 +197,9 @@ func (c Config) complete() (Config, error) {
 		}
 		if card.Network != nil && len(card.Forward) > 0 {
 			return c, fmt.Errorf("card %d forwards ports, which only QEMU's own network does", i)
+		}
+		if card.Network != nil && card.Isolated {
+			return c, fmt.Errorf("card %d is isolated, which only QEMU's own network can be", i)
 		}
 	}
 	switch {

@@ -30,6 +30,7 @@ func TestConfigRefuses(t *testing.T) {
 		"neither an image nor a size":      {Disks: []Disk{{}}},
 		"an image or a size as well":       {Disks: []Disk{{Folder: "f", Size: 1}}},
 		"forwards ports":                   {Cards: []Card{{Network: &Network{}, Forward: []int{1}}}},
+		"is isolated":                      {Cards: []Card{{Network: &Network{}, Isolated: true}}},
 		`of the architecture "mips"`:       {Architecture: "mips"},
 		"without UEFI it needs a kernel":   {Firmware: Direct},
 		"nothing that keeps variables":     {Firmware: Direct, Kernel: &Kernel{}, Variables: []variables.Variable{{}}},

@@ -156,6 +156,16 @@ func (m *Machine) Move(disk int, to Controller) {
 	}
 }
 
+// SetClock changes what the machine's own clock says when it is switched on next. The
+// machine must be off.
+func (m *Machine) SetClock(to time.Time) {
+	m.t.Helper()
+	if m.on != nil {
+		m.t.Fatalf("%s is on: its clock can't be set", m.config.Name)
+	}
+	m.config.Clock = to
+}
+
 // Enlarge gives a disk, counted from 0, a larger size in bytes. The machine must be off.
 func (m *Machine) Enlarge(disk int, size int64) {
 	m.t.Helper()

@@ -20,8 +20,16 @@ func Machine(architecture machine.Architecture, image string) machine.Config {
 	}
 }
 
-// ExpectBanner waits until a node that has just been started says that it waits to be enrolled, and
-// has an address of QEMU's own network.
+// Port is the TCP port of a node's API.
+const Port = 7443
+
+// Code waits for the code that the console shows, of a kind: "enrollment" or "unlock".
+func Code(ctx context.Context, m *machine.Machine, kind string) string {
+	return m.Expect(ctx, `(?m)^`+kind+` code: (([A-Z2-7]{4}-)+[A-Z2-7]{4})\n`)[1]
+}
+
+// ExpectBanner waits until a node that has just been started says that it waits to be
+// enrolled, and has an address of QEMU's own network.
 func ExpectBanner(ctx context.Context, m *machine.Machine) {
 	m.Expect(ctx, `Kernel is locked down from Kernel configuration`)
 	m.Expect(ctx, `pcinit begins`)
