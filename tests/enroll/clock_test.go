@@ -8,6 +8,7 @@ import (
 
 	"powercloud.unidatum.com/tests/admin"
 	"powercloud.unidatum.com/tests/machine"
+	"powercloud.unidatum.com/tests/node"
 )
 
 // withoutTime is a blank machine whose own clock says something, and that finds no time
@@ -70,16 +71,31 @@ func TestClockAhead(t *testing.T) {
 	ctx := machine.Patient(t)
 	a := admin.New(ctx, t)
 	m := machine.Start(ctx, t, withoutTime(t, time.Now().AddDate(4, 0, 0)))
-	enroll(ctx, t, m, a)
-	t.Logf("%s", a.Refused(ctx, "node", "info", name))
-	m.PowerOff()
-	m.PowerOn(ctx)
-	m.Expect(ctx, `pcinit begins`)
+	node.ExpectBanner(ctx, m)
+	output := a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), node.Code(ctx, m, "enrollment"), name)
+	if !strings.HasPrefix(output, "enrolled node home-1 ") {
+		t.Errorf("node enroll printed %q", output)
+	}
+	m.Expect(ctx, `PowerCloud node home-1 \([0-9a-f]{16}\) is a member of the cluster`)
+	refused := func() {
+		t.Helper()
+		if said := a.Refused(ctx, "node", "info", name); !strings.Contains(said, "the node refused the admin certificate") {
+			t.Errorf("pcctl said %q", said)
+		}
+	}
+	refused()
+	m.Reset(ctx)
+	m.WaitReset(ctx)
 	unlock(ctx, t, m, a)
+	refused()
+
 	m.PowerOff()
 	m.SetClock(time.Time{})
 	m.PowerOn(ctx)
 	m.Expect(ctx, `pcinit begins`)
 	unlock(ctx, t, m, a)
 	healthy(ctx, t, a)
+	if off := clockOff(ctx, t, a); off.Abs() > machine.Patience {
+		t.Errorf("the node's clock, which was put right, is off by %v", off)
+	}
 }
