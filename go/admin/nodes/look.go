@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -15,8 +16,13 @@ import (
 	"powercloud.unidatum.com/go/api/route"
 )
 
-// statusPatience is how long a node has to answer, before it counts as unreachable.
-const statusPatience = 10 * time.Second
+const (
+	// statusPatience is how long a node has to answer, before it counts as unreachable.
+	statusPatience = 10 * time.Second
+	// reachPatience is how much of that the connection may take: if that fails, it is
+	// said how.
+	reachPatience = 8 * time.Second
+)
 
 func (g *group) infoCommand() *cli.Command {
 	return &cli.Command{
@@ -112,18 +118,24 @@ func (g *group) answers(ctx context.Context, admin *credentials.Credentials, nod
 }
 
 func (g *group) answer(ctx context.Context, admin *credentials.Credentials, n nodelist.Node) Answer {
-	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	late := fmt.Errorf("the node has not answered within %s", statusPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, statusPatience, late)
 	defer cancel()
-	node := g.clientOf(admin, n, false)
+	peer := client.Peer{Address: n.Address, Authority: admin.Authority, ID: n.ID, Patience: reachPatience}
+	node := client.New(peer, admin.TLS(), g.Env.Now)
 	defer node.Close()
 	status, err := client.Do(ctx, node, route.GetStatus(), nil)
-	if errors.Is(err, client.ErrRefused) {
-		return Answer{Name: n.Name, Err: errRefused}
+	switch {
+	case errors.Is(err, client.ErrRefused):
+		err = errRefused
+	case err != nil && context.Cause(ctx) == late:
+		err = late
+	case err != nil:
+		err = remedy(err, n.Name)
+	default:
+		return Answer{Name: n.Name, Status: *status}
 	}
-	if err != nil {
-		return Answer{Name: n.Name, Err: remedy(err, n.Name)}
-	}
-	return Answer{Name: n.Name, Status: *status}
+	return Answer{Name: n.Name, Err: err}
 }
 
 func (g *group) pingCommand() *cli.Command {

@@ -4,6 +4,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -60,6 +61,10 @@ type Peer struct {
 	// Expired lets the node's certificate have expired, for its renewal: it tells of the
 	// node's key all the same. [Client.Met] tells whether it has.
 	Expired bool
+	// Patience is how long a connection may take, 10 seconds where it is 0. Where the
+	// caller waits for less than that altogether, it never hears what became of the
+	// connection.
+	Patience time.Duration
 }
 
 // dialTimeout is how long a connection may take.
@@ -68,7 +73,7 @@ const dialTimeout = 10 * time.Second
 // New returns a client for a member of a cluster. certificate is the caller's own, and
 // now the clock. Close it after use.
 func New(peer Peer, certificate *tls.Certificate, now func() time.Time) *Client {
-	c := &Client{address: peer.Address, patience: dialTimeout}
+	c := &Client{address: peer.Address, patience: cmp.Or(peer.Patience, dialTimeout)}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{*certificate},

@@ -257,7 +257,15 @@ func TestLate(t *testing.T) {
 	if _, err := Do(ctx, c, call, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	// What status shows of a node that isn't there.
+	// What status shows of a node that isn't there: it waits for longer than the connection
+	// may take.
+	impatient := New(Peer{Address: at(t, silent), Authority: ca.Authority(), ID: self.id, Patience: time.Millisecond}, me.Certificate, now)
+	defer impatient.Close()
+	waits, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if _, err := Do(waits, impatient, route.GetInfo(), nil); err == nil || !strings.HasSuffix(err.Error(), at(t, silent).String()+": i/o timeout") {
+		t.Errorf("no connection within a millisecond: %v", err)
+	}
 	past, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
 	if _, err := dial(past, at(t, silent), new(tls.Config), time.Hour); err == nil || err.Error() != "dial tcp "+at(t, silent).String()+": i/o timeout" {

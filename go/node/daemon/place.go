@@ -98,7 +98,7 @@ func (c Config) wipe(commandLine, partition string) error {
 // folder returns a place that isn't on a disk of the node's.
 func (c Config) folder(path string) state.Place {
 	c.Log.Warn("no state disk (powercloud.state=); node state is kept in RAM and lost at reboot")
-	return state.Folder{Path: path, Used: func(folder string) (bool, error) {
+	return state.Folder{Path: path, Parts: append(identity.Names(), logFolder), Used: func(folder string) (bool, error) {
 		kept, err := identity.Load(folder)
 		switch {
 		case errors.Is(err, identity.ErrNone):

@@ -32,6 +32,9 @@ const (
 	pendingName   = "identity.new"
 )
 
+// Names returns the names of what an identity has in a state folder.
+func Names() []string { return []string{directoryName, pendingName} }
+
 // The files.
 const (
 	keyFile         = "node.key"

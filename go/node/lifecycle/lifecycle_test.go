@@ -239,7 +239,7 @@ func TestPowerAndErase(t *testing.T) {
 // TestErased: what was erased comes back blank, and can be enrolled.
 func TestErased(t *testing.T) {
 	k := newCluster(t, keystest.First(t))
-	place := state.Folder{Path: filepath.Join(t.TempDir(), "state"), Used: func(folder string) (bool, error) {
+	place := state.Folder{Path: filepath.Join(t.TempDir(), "state"), Parts: identity.Names(), Used: func(folder string) (bool, error) {
 		_, err := identity.Load(folder)
 		if errors.Is(err, identity.ErrNone) {
 			return false, nil

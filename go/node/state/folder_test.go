@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"powercloud.unidatum.com/go/node/volume/header"
@@ -14,7 +16,7 @@ const mark = "identity"
 
 // folder returns a place that is used if a file is there.
 func folder(t *testing.T) Folder {
-	return Folder{Path: filepath.Join(t.TempDir(), "a", "state"), Used: func(folder string) (bool, error) {
+	return Folder{Path: filepath.Join(t.TempDir(), "a", "state"), Parts: []string{mark, "log"}, Used: func(folder string) (bool, error) {
 		_, err := os.Stat(filepath.Join(folder, mark))
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
@@ -85,6 +87,43 @@ func TestEraseCutOff(t *testing.T) {
 	}
 	wantFound(t, f, Blank)
 	wantEmpty(t, f)
+}
+
+// TestForeignFolder: a folder that has somebody's files doesn't become a node's, and what is
+// put into a node's later survives it.
+func TestForeignFolder(t *testing.T) {
+	f := folder(t)
+	theirs := filepath.Join(f.Path, "erased")
+	if err := os.MkdirAll(theirs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := f.Look(); err == nil || !strings.Contains(err.Error(), `"erased"`) {
+		t.Errorf("a folder with somebody's files is %+v, %v", found, err)
+	}
+	if err := os.Rename(theirs, filepath.Join(f.Path, "lost+found")); err != nil {
+		t.Fatal(err)
+	}
+	wantFound(t, f, Blank)
+	for _, part := range []string{"log", "notes"} {
+		if err := os.WriteFile(filepath.Join(f.Path, part), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := populate(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	wantFound(t, f, Open)
+	if err := f.Erase(); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	entries, err := os.ReadDir(f.Path)
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	if err != nil || !slices.Equal(left, []string{"lost+found", "notes"}) {
+		t.Errorf("an erased folder has %v, %v", left, err)
+	}
 }
 
 func TestFolderThatCannotBeRead(t *testing.T) {
