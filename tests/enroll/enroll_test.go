@@ -2,6 +2,7 @@ package enroll
 
 import (
 	"context"
+	"net"
 	"os"
 	"regexp"
 	"strconv"
@@ -34,17 +35,19 @@ func blank(t *testing.T) machine.Config {
 	return config
 }
 
-// enroll starts a node and makes it a member.
-func enroll(ctx context.Context, t *testing.T, m *machine.Machine, a *admin.Admin) {
+// enroll starts a node and makes it a member. It returns the code that did so.
+func enroll(ctx context.Context, t *testing.T, m *machine.Machine, a *admin.Admin) (code string) {
 	t.Helper()
 	node.ExpectBanner(ctx, m)
-	output := a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), node.Code(ctx, m, "enrollment"), name)
+	code = node.Code(ctx, m, "enrollment")
+	output := a.Unlocked(ctx, "node", "enroll", m.Address(ctx, port), code, name)
 	want := regexp.MustCompile(`\Aenrolled node home-1 \([0-9a-f]{16}\) at 127\.0\.0\.1:\d+\nmesh membership: 1 node \(serial \d+\)\n` +
 		`NODE +MEMBERSHIP\nhome-1 +serial \d+\n\z`)
 	if !want.MatchString(output) {
 		t.Errorf("node enroll printed %q", output)
 	}
 	m.Expect(ctx, `PowerCloud node home-1 \([0-9a-f]{16}\) is a member of the cluster`)
+	return code
 }
 
 // unlock unlocks a node that has been restarted. Its port on this machine may be
@@ -105,6 +108,33 @@ func size(t *testing.T, fields map[string]string) int {
 	return mib
 }
 
+// pings has a node try its network: QEMU's, whose gateway stands for this host. Of the
+// host's names nobody tells the node any here.
+func pings(ctx context.Context, t *testing.T, a *admin.Admin) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, open, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const gateway = "10.0.2.2"
+	answers := regexp.MustCompile(`\A(10\.0\.2\.2  answers in \S+ ms\n)+\z`)
+	for _, target := range []string{gateway, gateway + ":" + open} {
+		if output := a.Run(ctx, "node", "ping", name, target); !answers.MatchString(output) {
+			t.Errorf("node ping of %s printed %q", target, output)
+		}
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said := a.Refused(ctx, "node", "ping", name, gateway+":"+open); said != "pcctl: node home-1 doesn't reach "+gateway+":"+open {
+		t.Errorf("of a port that nobody has open, node ping said %q", said)
+	}
+}
+
 // TestConsole takes a node through its life: enrolled from the console, restarted,
 // unlocked, given a new certificate, moved behind another controller and to a larger
 // disk, erased and enrolled again, and powered off.
@@ -112,7 +142,7 @@ func TestConsole(t *testing.T) {
 	ctx := machine.Patient(t)
 	a := admin.New(ctx, t)
 	m := machine.Start(ctx, t, blank(t))
-	enroll(ctx, t, m, a)
+	used := enroll(ctx, t, m, a)
 	first := info(ctx, a)
 	if first["lockdown"] != "confidentiality" || first["boot"] != "UEFI, Secure Boot off" || first["name"] != name {
 		t.Errorf("node info printed %v", first)
@@ -123,9 +153,15 @@ func TestConsole(t *testing.T) {
 	if got := size(t, first); got < 600 || got > 766 {
 		t.Errorf("the volume has %d MiB", got)
 	}
-	if said := a.Refused(ctx, "node", "enroll", m.Address(ctx, port), "AAAA-AAAA-AAAA-AAAA-AAAA-AAAA-AAAA-AAAA", "home-2"); !strings.Contains(said, "node key does not match the enrollment code") {
-		t.Errorf("enrolled twice, pcctl said %q", said)
+	for code, want := range map[string]string{
+		used: `pcctl: node is already enrolled in a cluster, as "home-1" of this one`,
+		"AAAA-AAAA-AAAA-AAAA-AAAA-AAAA-AAAA-AAAA": "pcctl: node key does not match the enrollment code (wrong code or interception)",
+	} {
+		if said := a.Refused(ctx, "node", "enroll", m.Address(ctx, port), code, "home-2"); said != want {
+			t.Errorf("enrolled twice, pcctl said %q, want %q", said, want)
+		}
 	}
+	pings(ctx, t, a)
 	if err := os.WriteFile(a.Path("notes.txt"), []byte("hello\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
