@@ -80,8 +80,8 @@ func (l *commandLine) base(accelerator string) {
 		l.add("-global", "ICH9-LPC.disable_s3=1", "-global", "driver=cfi.pflash01,property=secure,value=on")
 	}
 	if c.Architecture != ARM64 {
-		// The chipset's watchdog resets the machine, as a real one's.
-		l.add("-global", "ICH9-LPC.noreboot=false")
+		// By itself the chipset's watchdog resets the machine, as a real one's.
+		l.add("-global", "ICH9-LPC.noreboot="+onOff(c.NoReboot))
 	}
 	l.add("-nodefaults", "-no-user-config", "-display", "none", "-S",
 		"-name", escape(c.Name), "-machine", board,

@@ -83,6 +83,11 @@ type Config struct {
 	Files map[string][]byte
 	// Watchdog adds an i6300esb, which resets the machine.
 	Watchdog bool
+	// NoReboot has the watchdog in the chipset of an amd64 machine never reset it, as
+	// in QEMU before 8.0: the system can't tell it from one that does.
+	NoReboot bool
+	// Debugger is for [Machine.Freeze].
+	Debugger bool
 	// Random adds a virtio source of random numbers.
 	Random bool
 	// Monitor adds a graphics card, for [Machine.Screenshot].
@@ -205,6 +210,8 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case c.Architecture != AMD64 && c.Architecture != ARM64:
 		return c, fmt.Errorf("there are no machines of the architecture %q", c.Architecture)
+	case c.Architecture != AMD64 && (c.NoReboot || c.Debugger):
+		return c, errors.New("the chipset's watchdog and the debugger are those of amd64 machines")
 	case c.Firmware == Direct && c.Kernel == nil:
 		return c, errors.New("without UEFI it needs a kernel")
 	case c.Firmware == Direct && len(c.Variables) > 0:

@@ -32,6 +32,8 @@ func TestConfigRefuses(t *testing.T) {
 		"forwards ports":                   {Cards: []Card{{Network: &Network{}, Forward: []int{1}}}},
 		"is isolated":                      {Cards: []Card{{Network: &Network{}, Isolated: true}}},
 		`of the architecture "mips"`:       {Architecture: "mips"},
+		"watchdog and the debugger":        {Architecture: ARM64, NoReboot: true},
+		"the debugger are those of amd64":  {Architecture: ARM64, Debugger: true},
 		"without UEFI it needs a kernel":   {Firmware: Direct},
 		"nothing that keeps variables":     {Firmware: Direct, Kernel: &Kernel{}, Variables: []variables.Variable{{}}},
 		`no controller "floppy" of disks`:  {Disks: []Disk{{Size: 1, Controller: "floppy"}}},

@@ -100,6 +100,8 @@ type running struct {
 	monitor *qmp.Client
 	console net.Conn
 	port    net.Conn // Or nil.
+	// debugger is where QEMU awaits GDB, or nil.
+	debugger net.Conn
 }
 
 // launch switches a machine on that was prepared. It stays at its first
@@ -158,8 +160,8 @@ func launch(ctx context.Context, config Config, t tools, folder, accelerator str
 	return r, nil
 }
 
-// connect adds the serial ports and QEMU's monitor, and returns this side of
-// the latter.
+// connect adds the serial ports, QEMU's debugger and its monitor, and returns this
+// side of the last.
 func (r *running) connect(l *commandLine) (monitor net.Conn, err error) {
 	if r.console, err = l.connection("console"); err != nil {
 		return nil, err
@@ -178,6 +180,12 @@ func (r *running) connect(l *commandLine) (monitor net.Conn, err error) {
 			l.device("pci-serial-2x", "chardev1=nothing", "chardev2=port", "bus=pcie.0")
 		}
 	}
+	if l.config.Debugger {
+		if r.debugger, err = l.connection("debugger"); err != nil {
+			return nil, err
+		}
+		l.add("-gdb", "chardev:debugger")
+	}
 	if monitor, err = l.connection("monitor"); err != nil {
 		return nil, err
 	}
@@ -195,8 +203,10 @@ func (r *running) end() {
 	if r.monitor != nil {
 		_ = r.monitor.Close() // The other end is gone.
 	}
-	if r.port != nil {
-		_ = r.port.Close()
+	for _, c := range []net.Conn{r.port, r.debugger} {
+		if c != nil {
+			_ = c.Close() // So is this one's.
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"powercloud.unidatum.com/tests/machine/gdb"
 	"powercloud.unidatum.com/tests/machine/qmp"
 	"powercloud.unidatum.com/tests/machine/variables"
 )
@@ -273,6 +274,32 @@ func (m *Machine) WaitReset(ctx context.Context) time.Time {
 		m.t.Fatalf("wait for %s to be reset: %v; its console's last lines:\n%s", m.config.Name, err, m.console.Last(lastLines))
 	}
 	return reset.Time
+}
+
+// WaitWatchdog waits until a watchdog of the machine's hardware finds that nobody feeds it,
+// once for each call. It then resets the machine.
+func (m *Machine) WaitWatchdog(ctx context.Context) {
+	m.t.Helper()
+	if _, err := m.on.monitor.Wait(ctx, qmp.Named("WATCHDOG")); err != nil {
+		m.t.Fatalf("wait for the watchdog of %s: %v; its console's last lines:\n%s", m.config.Name, err, m.console.Last(lastLines))
+	}
+}
+
+// Freeze has every processor stand still, with interrupts off, as a kernel does that has
+// gone wrong altogether. Only a reset ends that. It needs [Config.Debugger].
+func (m *Machine) Freeze(ctx context.Context) {
+	m.t.Helper()
+	if !m.config.Debugger {
+		m.t.Fatalf("%s has no debugger that could freeze it", m.config.Name)
+	}
+	deadline, _ := ctx.Deadline() // Without one it waits for good.
+	err := m.on.debugger.SetDeadline(deadline)
+	if err == nil {
+		err = gdb.New(m.on.debugger).Freeze()
+	}
+	if err != nil {
+		m.t.Fatalf("%s: %v; its console's last lines:\n%s", m.config.Name, err, m.console.Last(lastLines))
+	}
 }
 
 // Screenshot is what the monitor shows.

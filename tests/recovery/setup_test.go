@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -38,21 +37,6 @@ func TestSetUp(t *testing.T) {
 			t.Errorf("the machine is called %q", name)
 		}
 	})
-}
-
-// content is that of a file of the machine's, without the white space around it.
-func content(t *testing.T, m *machine.Machine, path string) string {
-	t.Helper()
-	return unquote(t, tell(t, m, "read %s", path))
-}
-
-func unquote(t *testing.T, answer string) string {
-	t.Helper()
-	text, err := strconv.Unquote(answer)
-	if err != nil {
-		t.Fatalf("the saboteur answers %s: %v", answer, err)
-	}
-	return strings.TrimSpace(text)
 }
 
 // expectParameters expects that the kernel's parameters are what they were set to.

@@ -21,7 +21,6 @@ import (
 	"powercloud.unidatum.com/go/sys/random"
 	"powercloud.unidatum.com/go/sys/reaper"
 	"powercloud.unidatum.com/go/sys/sysctl"
-	"powercloud.unidatum.com/go/sys/watchdog"
 )
 
 // ending is why and how the machine's run ends.
@@ -39,8 +38,8 @@ type system struct {
 	crashes *crashes
 	// group makes pcd's control groups; nil where there are none.
 	group func(start int) (*cgroup.Group, error)
-	// watchdogs are those that run, the best one first.
-	watchdogs []*watchdog.Watchdog
+	// watchdogs are those that run, the kernel's own last.
+	watchdogs []guard
 	// endings takes the first reason to end; others come too late.
 	endings chan ending
 	// over is closed once there is one.
@@ -67,7 +66,7 @@ func Run(m Machine) error {
 	background, stopBackground := context.WithCancel(context.Background())
 	defer stopBackground()
 	s.alive.expect("the start", 2*time.Minute+m.Timing.Entropy+m.Timing.Crashes(keptDumps+1))
-	s.watchdogs = openWatchdogs(m, watchdog.Open, s.log)
+	s.watchdogs = openWatchdogs(m, openDevice, s.log)
 	for _, w := range s.watchdogs {
 		go s.out.guard(func() { s.alive.feed(background, w, s.log) })
 	}

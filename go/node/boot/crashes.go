@@ -24,7 +24,7 @@ import (
 // log every so often how many there were, and the next dump has that line.
 //
 // A machine that hangs and is reset by its watchdog leaves no panic. That loop
-// is slow by itself: it takes the watchdog's minute.
+// is slow by itself: it takes the watchdog's time.
 
 // keptDumps is how many dumps stay in the store until the boot has proved good.
 // The firmware's store is small, and a panic that finds it full isn't saved.

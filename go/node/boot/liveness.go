@@ -56,16 +56,24 @@ func (l *liveness) late() error {
 	return nil
 }
 
-// feeder is what a watchdog is for its feeding.
-type feeder interface {
+// device is a watchdog that runs.
+type device interface {
 	Ping() error
 	Timeout() time.Duration
+	Disarm() error
+}
+
+// guard is a watchdog that runs, and what its driver calls it.
+type guard struct {
+	device
+	identity string
 }
 
 // feed feeds a watchdog until ctx is done, or until a part is late: from then on
 // the machine has the rest of the watchdog's timeout.
-func (l *liveness) feed(ctx context.Context, w feeder, log *slog.Logger) {
-	ticker := time.NewTicker(max(w.Timeout()/4, time.Millisecond))
+func (l *liveness) feed(ctx context.Context, g guard, log *slog.Logger) {
+	log = log.With("watchdog", g.identity)
+	ticker := time.NewTicker(max(g.Timeout()/4, time.Millisecond))
 	defer ticker.Stop()
 	starving := false
 	for {
@@ -76,7 +84,7 @@ func (l *liveness) feed(ctx context.Context, w feeder, log *slog.Logger) {
 			starving = true
 		} else {
 			starving = false
-			if err := w.Ping(); err != nil {
+			if err := g.Ping(); err != nil {
 				log.Warn("the watchdog can't be fed", "err", err)
 			}
 		}
@@ -88,33 +96,57 @@ func (l *liveness) feed(ctx context.Context, w feeder, log *slog.Logger) {
 	}
 }
 
-// openWatchdogs starts the best watchdog that can be had, and takes over every other
-// that runs already: a firmware may have started it, and the kernel feeds it for some
-// minutes only.
-func openWatchdogs(m Machine, open func(path string, timeout time.Duration) (*watchdog.Watchdog, error), log *slog.Logger) []*watchdog.Watchdog {
+// opener starts a watchdog.
+type opener func(path string, timeout time.Duration) (device, error)
+
+func openDevice(path string, timeout time.Duration) (device, error) {
+	return watchdog.Open(path, timeout)
+}
+
+// openWatchdogs starts the best hardware watchdog that can be had, takes over every
+// other that runs already, and starts the kernel's own beside them. A firmware may have
+// started what runs, and the kernel feeds it for some minutes only. The kernel's own is
+// for hardware that takes all that it is told and never resets the machine: nothing
+// tells such a watchdog from a good one.
+func openWatchdogs(m Machine, open opener, log *slog.Logger) []guard {
 	found, err := watchdog.Find(m.WatchdogClass)
 	if err != nil {
 		log.Warn("nothing resets this machine when it freezes", "err", err)
 		return nil
 	}
-	var opened []*watchdog.Watchdog
+	var opened []guard
 	for _, f := range found {
 		if f.CausedReset {
 			log.Warn("the watchdog had to reset the machine", "watchdog", f.Identity)
 		}
-		if len(opened) > 0 && !f.Running {
+		if len(opened) > 0 && !f.Running && !f.Software {
 			continue
 		}
-		w, err := open(m.Devices+"/"+f.Name, m.Timing.Watchdog)
+		timeout := m.Timing.Watchdog
+		if f.Software {
+			timeout = before(opened, timeout)
+		}
+		w, err := open(m.Devices+"/"+f.Name, timeout)
 		if err != nil {
 			log.Warn("a watchdog can't be used", "watchdog", f.Identity, "err", err)
 			continue
 		}
 		log.Info("the watchdog runs", "watchdog", f.Identity, "software", f.Software, "timeout", w.Timeout())
-		opened = append(opened, w)
+		opened = append(opened, guard{w, f.Identity})
 	}
 	if len(opened) == 0 {
 		log.Warn("nothing resets this machine when it freezes")
 	}
 	return opened
+}
+
+// before is the timeout of the kernel's own watchdog beside those of hardware: three
+// quarters of the shortest, and limit where there are none. So the kernel, as long as it
+// runs, has the first word, and says on the consoles what resets the machine. Hardware
+// has the last one, for a kernel that doesn't run, or can't reset the machine.
+func before(hardware []guard, limit time.Duration) time.Duration {
+	for _, g := range hardware {
+		limit = min(limit, g.Timeout()*3/4)
+	}
+	return limit
 }

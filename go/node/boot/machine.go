@@ -11,8 +11,10 @@
 //   - PID 1 panics: its last words go to the kernel's log and thereby to every
 //     console; the kernel then panics, saves the end of its log in pstore, and
 //     reboots after 10 s.
-//   - PID 1 or the kernel freezes: nobody feeds the watchdog, which resets the
-//     machine.
+//   - PID 1 freezes: nobody feeds the watchdogs. The kernel's own resets the
+//     machine; that of the hardware does, a little later, if the kernel can't.
+//   - The kernel freezes: the hardware's watchdog resets the machine, where there
+//     is one that works.
 //   - The machine panics at every boot: see crashes.go.
 //
 // Nothing but a missing /proc or /dev keeps a boot from going on: a node that
@@ -85,7 +87,8 @@ type Machine struct {
 
 // Timing is how long things may take.
 type Timing struct {
-	// Watchdog is the timeout that its device is given.
+	// Watchdog is the timeout of hardware's watchdogs, and of the kernel's own where
+	// it is alone; beside hardware it has less.
 	Watchdog time.Duration
 	// Frozen is after how long without a word pcd is taken for frozen.
 	Frozen time.Duration

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,13 +18,13 @@ import (
 	"powercloud.unidatum.com/go/sys/cgroup"
 	"powercloud.unidatum.com/go/sys/pstore"
 	"powercloud.unidatum.com/go/sys/reaper"
-	"powercloud.unidatum.com/go/sys/watchdog"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // dog is a watchdog that counts.
 type dog struct {
+	timeout time.Duration
 	fed     int
 	feeding func(fed int)
 }
@@ -34,39 +35,67 @@ func (d *dog) Ping() error {
 	return nil
 }
 
-func (d *dog) Timeout() time.Duration { return 4 * time.Millisecond }
+func (d *dog) Timeout() time.Duration { return d.timeout }
 
-// TestWatchdogs has several, of which the first can't be opened.
+func (d *dog) Disarm() error { return nil }
+
+// TestWatchdogs has several machines: which watchdogs are tried there, and how long do
+// those that are opened wait?
 func TestWatchdogs(t *testing.T) {
-	class := t.TempDir()
-	for name, is := range map[string][2]string{
-		"watchdog0": {"Software Watchdog", "inactive"}, "watchdog1": {"broken", "inactive"}, "watchdog2": {"good", "inactive"},
-		"watchdog3": {"spare", "inactive"}, "watchdog4": {"started by the firmware", "active"},
+	software, idle := "Software Watchdog", "inactive"
+	for _, test := range []struct {
+		name    string
+		devices [][2]string
+		opened  string
+	}{
+		{"none", nil, ""},
+		{"software alone", [][2]string{{software, idle}}, "0 for 1m0s"},
+		// The kernel's own bites before the hardware's.
+		{"hardware", [][2]string{{software, idle}, {"good", idle}}, "1 for 1m0s, 0 for 45s"},
+		{"hardware that takes no other timeout", [][2]string{{software, idle}, {"fixed", idle}}, "1 for 20s, 0 for 15s"},
+		{"hardware of which one is enough", [][2]string{{"good", idle}, {"spare", idle}, {software, idle}}, "0 for 1m0s, 2 for 45s"},
+		{"hardware that the firmware started", [][2]string{{"good", idle}, {"fixed", "active"}, {software, idle}}, "0 for 1m0s, 1 for 20s, 2 for 15s"},
+		{"broken hardware", [][2]string{{software, idle}, {"broken", idle}}, "0 for 1m0s"},
+		{"broken hardware and good", [][2]string{{"broken", idle}, {"good", idle}, {software, idle}}, "1 for 1m0s, 2 for 45s"},
+		{"broken alone", [][2]string{{"broken", "active"}}, ""},
 	} {
-		folder := filepath.Join(class, name)
-		err := os.Mkdir(folder, 0o700)
-		for i, file := range []string{"identity", "state"} {
-			err = errors.Join(err, os.WriteFile(filepath.Join(folder, file), []byte(is[i]), 0o600))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	var tried []string
-	open := func(path string, timeout time.Duration) (*watchdog.Watchdog, error) {
-		tried = append(tried, path)
-		if path == "/dev/watchdog1" || timeout != time.Minute {
-			return nil, errors.New("broken")
-		}
-		return &watchdog.Watchdog{}, nil
-	}
-	m := Machine{WatchdogClass: class, Devices: "/dev", Timing: Timing{Watchdog: time.Minute}}
-	if opened := openWatchdogs(m, open, discard()); len(opened) != 2 || !slices.Equal(tried, []string{"/dev/watchdog1", "/dev/watchdog2", "/dev/watchdog4"}) {
-		t.Errorf("%d were opened, of %q", len(opened), tried)
-	}
-	m.Timing.Watchdog, tried = time.Second, nil
-	if opened := openWatchdogs(m, open, discard()); len(opened) != 0 || len(tried) != 5 {
-		t.Errorf("%d were opened, of %q", len(opened), tried)
+		t.Run(test.name, func(t *testing.T) {
+			m := Machine{WatchdogClass: t.TempDir(), Devices: "/dev", Timing: Timing{Watchdog: time.Minute}}
+			for i, is := range test.devices {
+				folder := filepath.Join(m.WatchdogClass, fmt.Sprintf("watchdog%d", i))
+				err := os.Mkdir(folder, 0o700)
+				for i, file := range []string{"identity", "state"} {
+					err = errors.Join(err, os.WriteFile(filepath.Join(folder, file), []byte(is[i]), 0o600))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			identity := func(path string) (string, string) {
+				number := strings.TrimPrefix(path, "/dev/watchdog")
+				i, err := strconv.Atoi(number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return number, test.devices[i][0]
+			}
+			var opened []string
+			open := func(path string, timeout time.Duration) (device, error) {
+				number, is := identity(path)
+				switch is {
+				case "broken":
+					return nil, errors.New("broken")
+				case "fixed":
+					timeout = 20 * time.Second
+				}
+				opened = append(opened, fmt.Sprintf("%s for %v", number, timeout))
+				return &dog{timeout: timeout}, nil
+			}
+			guards := openWatchdogs(m, open, discard())
+			if strings.Join(opened, ", ") != test.opened || len(guards) != len(opened) {
+				t.Errorf("%d run, opened were %q, want %s", len(guards), opened, test.opened)
+			}
+		})
 	}
 }
 
@@ -93,12 +122,12 @@ func TestWatchdogStarvesWhenAPartHangs(t *testing.T) {
 func TestFeeding(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	l := newLiveness()
-	d := &dog{feeding: func(fed int) {
+	d := &dog{timeout: 4 * time.Millisecond, feeding: func(fed int) {
 		if fed == 3 {
 			stop()
 		}
 	}}
-	l.feed(ctx, d, discard())
+	l.feed(ctx, guard{d, "a dog"}, discard())
 	if d.fed != 3 {
 		t.Errorf("fed %d times", d.fed)
 	}
@@ -106,8 +135,8 @@ func TestFeeding(t *testing.T) {
 	ctx, stop = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
 	l.expect("a part", -time.Second)
-	hungry := &dog{feeding: func(int) {}}
-	l.feed(ctx, hungry, discard())
+	hungry := &dog{timeout: 4 * time.Millisecond, feeding: func(int) {}}
+	l.feed(ctx, guard{hungry, "a dog"}, discard())
 	if hungry.fed != 0 {
 		t.Errorf("fed %d times though a part hangs", hungry.fed)
 	}
