@@ -83,16 +83,27 @@ func New(t testing.TB) *Namespace {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = n.handle.Close() })
-	if err := n.Do(func() error {
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetUp(lo)
-	}); err != nil {
+	if err := n.Do(loopback); err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// Loopback has the test's own namespace reach itself.
+func Loopback(t testing.TB) {
+	t.Helper()
+	Enter(t)
+	if err := loopback(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func loopback() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(lo)
 }
 
 // Do runs a function inside. Sockets that it opens and programs that it starts

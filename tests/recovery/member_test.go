@@ -8,12 +8,15 @@ import (
 
 	"powercloud.unidatum.com/tests/admin"
 	"powercloud.unidatum.com/tests/machine"
+	"powercloud.unidatum.com/tests/namespace"
 	"powercloud.unidatum.com/tests/node"
 )
 
 // TestPanicInTheLog has the kernel of an enrolled node panic. What its admin reads
 // afterwards says why, for as long as the log on the state volume goes back.
 func TestPanicInTheLog(t *testing.T) {
+	// It is where pcctl reaches the machine.
+	namespace.Loopback(t)
 	ctx := machine.Patient(t)
 	config := sabotaged(t)
 	config.Cards[0].Forward = []int{node.Port}

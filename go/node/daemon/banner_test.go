@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,19 +43,31 @@ func at(text string) network.State {
 
 // screen is a console that can fail.
 type screen struct {
+	mu   sync.Mutex
 	text strings.Builder
 	err  error
 }
 
 func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err != nil {
 		return 0, s.err
 	}
 	return s.text.Write(p)
 }
 
+// fail has writes fail, or succeed again.
+func (s *screen) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
 // take returns what is on the screen, and clears it.
 func (s *screen) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	defer s.text.Reset()
 	return s.text.String()
 }
@@ -144,7 +157,7 @@ func TestConsoleThatFails(t *testing.T) {
 		if err := c.run(t.Context()); !errors.Is(err, to.err) {
 			t.Errorf("%v", err)
 		}
-		to.err = nil
+		to.fail(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- c.run(ctx) }()

@@ -70,6 +70,9 @@ type Config struct {
 	// Quiet is how long what was logged may stay unsynced, and Urgent the same after a
 	// warning or worse; 5 seconds and 1 second if 0.
 	Quiet, Urgent time.Duration
+	// Opening is how long a reader waits for a log that Run hasn't opened yet; 10 seconds
+	// if 0.
+	Opening time.Duration
 }
 
 // ThisBoot returns the name that the kernel has given to this boot.
@@ -90,6 +93,8 @@ type Log struct {
 	config Config
 	// step is the ring's.
 	step func(string) error
+	// ready is closed once there is a ring.
+	ready chan struct{}
 
 	mu   sync.Mutex
 	ring *ring
@@ -124,7 +129,10 @@ func New(c Config) (*Log, error) {
 	if c.Urgent == 0 {
 		c.Urgent = time.Second
 	}
-	return &Log{config: c, step: func(string) error { return nil }}, nil
+	if c.Opening == 0 {
+		c.Opening = 10 * time.Second
+	}
+	return &Log{config: c, step: func(string) error { return nil }, ready: make(chan struct{})}, nil
 }
 
 // uptime is the clock that the kernel stamps its records with.
@@ -150,14 +158,17 @@ func (l *Log) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Before anybody reads: who asks for panics right after the start gets them.
+	l.keepPanics(r)
 	l.mu.Lock()
 	before := l.ring
 	l.ring = r
 	l.mu.Unlock()
 	if before != nil {
 		before.retire()
+	} else {
+		close(l.ready)
 	}
-	l.keepPanics(r)
 	c := &copying{log: l, ring: r}
 	return errors.Join(c.run(ctx), r.close())
 }

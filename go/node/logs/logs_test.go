@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -75,22 +76,17 @@ func follow(t *testing.T, l *Log) []Record {
 	t.Helper()
 	var all []Record
 	errEnd := errors.New("end")
-	for {
-		err := l.Read(t.Context(), Options{Follow: true}, func(r Record) error {
-			all = append(all, r)
-			if r.Text == "end" {
-				return errEnd
-			}
-			return nil
-		})
-		switch {
-		case errors.Is(err, ErrNotOpen):
-			continue
-		case !errors.Is(err, errEnd):
-			t.Fatal(err)
+	err := l.Read(t.Context(), Options{Follow: true}, func(r Record) error {
+		all = append(all, r)
+		if r.Text == "end" {
+			return errEnd
 		}
-		return all
+		return nil
+	})
+	if !errors.Is(err, errEnd) {
+		t.Fatal(err)
 	}
+	return all
 }
 
 // TestBoots has several boots, a pcd that is started again within one, records that
@@ -226,14 +222,8 @@ func TestSlowReader(t *testing.T) {
 		}
 		return nil
 	}
-	for {
-		err := l.Read(t.Context(), Options{Follow: true}, slow)
-		if errors.Is(err, errEnd) {
-			break
-		}
-		if !errors.Is(err, ErrNotOpen) {
-			t.Fatal(err)
-		}
+	if err := l.Read(t.Context(), Options{Follow: true}, slow); !errors.Is(err, errEnd) {
+		t.Fatal(err)
 	}
 	var lost int
 	if n, err := fmt.Sscanf(got[1], "%d bytes of the log were given up before they could be read", &lost); n != 1 || err != nil {
@@ -357,6 +347,24 @@ func TestPanicOfTheBootBefore(t *testing.T) {
 	if got := texts(t, l, Options{Boot: Previous}); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+	// Who asks before the log is open gets all of it.
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, c)
+		var got []string
+		var err error
+		go func() {
+			err = l.Read(t.Context(), Options{Boot: Panic}, func(r Record) error {
+				got = append(got, r.Text)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		once(t, l)
+		synctest.Wait()
+		if err != nil || !slices.Equal(got, want[1:]) {
+			t.Errorf("read before it was open: %q, %v", got, err)
+		}
+	})
 	// A file that isn't understood keeps nothing else from being logged.
 	if err := os.WriteFile(c.Panics, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -385,8 +393,8 @@ func TestFullDiskIsSurvived(t *testing.T) {
 	}
 	say("first")
 	errFirst := errors.New("first")
-	for err := ErrNotOpen; errors.Is(err, ErrNotOpen); {
-		err = l.Read(t.Context(), Options{Follow: true}, func(Record) error { return errFirst })
+	if err := l.Read(t.Context(), Options{Follow: true}, func(Record) error { return errFirst }); !errors.Is(err, errFirst) {
+		t.Fatal(err)
 	}
 	other := fill(t, disk)
 	total := 2

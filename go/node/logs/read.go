@@ -23,7 +23,7 @@ const (
 	Panic Boot = "panic"
 )
 
-// ErrNotOpen is wrapped by errors for a log whose folder isn't open yet.
+// ErrNotOpen is wrapped by errors for a log that was waited for and isn't open.
 var ErrNotOpen = errors.New("the node's log isn't open yet")
 
 // ErrOptions is wrapped by errors for options that are unknown or exclude each other.
@@ -44,7 +44,8 @@ type Options struct {
 const chunk = 256 << 10
 
 // Read calls each for every record, oldest first, until there are no more, or until ctx
-// is done if they are to be followed. What each returns ends it; the error is that one,
+// is done if they are to be followed. A log that isn't open yet is waited for, for
+// Config.Opening: who has just unlocked a node may ask at once. What each returns ends it; the error is that one,
 // or ctx's. A slow reader holds up nobody: what the log gave up before it was read is
 // told of by a record of SourceLog, and so is what can't be read.
 func (l *Log) Read(ctx context.Context, o Options, each func(Record) error) error {
@@ -57,9 +58,9 @@ func (l *Log) Read(ctx context.Context, o Options, each func(Record) error) erro
 	if o.Bytes < 0 {
 		return fmt.Errorf("%w: a negative number of bytes", ErrOptions)
 	}
-	r := l.opened()
-	if r == nil {
-		return ErrNotOpen
+	r, err := l.await(ctx)
+	if err != nil {
+		return err
 	}
 	all := r.snapshot()
 	wanted, err := choose(o.Boot, l.config.Boot, all)
@@ -88,6 +89,23 @@ func (l *Log) Read(ctx context.Context, o Options, each func(Record) error) erro
 		}
 	}
 	return ctx.Err()
+}
+
+// await returns the ring once there is one.
+func (l *Log) await(ctx context.Context) (*ring, error) {
+	if r := l.opened(); r != nil {
+		return r, nil
+	}
+	late := time.NewTimer(l.config.Opening)
+	defer late.Stop()
+	select {
+	case <-l.ready:
+		return l.opened(), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-late.C:
+		return nil, ErrNotOpen
+	}
 }
 
 // choose returns which segments are read.
