@@ -18,6 +18,7 @@ import (
 
 // known is something that changes, and how often it was asked for.
 type known[T any] struct {
+	mu      sync.Mutex
 	value   T
 	changed chan struct{}
 	asked   int
@@ -26,11 +27,15 @@ type known[T any] struct {
 func newKnown[T any](value T) *known[T] { return &known[T]{value: value, changed: make(chan struct{})} }
 
 func (k *known[T]) current() (T, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.asked++
 	return k.value, k.changed
 }
 
 func (k *known[T]) set(value T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.value = value
 	changed := k.changed
 	k.changed = make(chan struct{})
