@@ -113,7 +113,8 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.issue(ctx, o, n, list, b); err != nil {
+	size, err := c.issue(ctx, o, n, list, b)
+	if err != nil {
 		return c.withdraw(ctx, n, err)
 	}
 	// The bundle is there, and can't be made again: what fails now keeps nothing from its
@@ -128,7 +129,7 @@ func (g *group) provision(ctx context.Context, cmd *cli.Command) error {
 	if err := c.spreadAll(ctx, list); err != nil {
 		return errors.Join(remembered, printed, err)
 	}
-	return errors.Join(remembered, printed, c.explainBundle(o))
+	return errors.Join(remembered, printed, c.explainBundle(o, size))
 }
 
 // invent makes a node's keys and enters it into the registry. It returns the membership
@@ -185,33 +186,33 @@ func (c *cluster) newNode(name string, key ed25519.PublicKey) (registry.Node, er
 	return registry.NewNode(name, key, volume, c.Env.Now())
 }
 
-// issue writes the bundle's file.
-func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) error {
+// issue writes the bundle's file, and returns its size in bytes.
+func (c *cluster) issue(ctx context.Context, o *order, n *registry.Node, members *document.Document, b *joinbundle.Bundle) (size int, err error) {
 	certificate, err := c.issueNode(n.Key, c.Env.Now())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	key, err := volumekey.Derive(c.objects.Repository.Root, n.Volume)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer clear(key[:])
 	revoked, err := c.numbered(ctx, revocations())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	b.NodeCertificate, b.CACertificate = certificate.Raw, c.ca.Authority().Certificate().Raw
 	b.VolumeID, b.VolumeKey = n.Volume, joinbundle.Key(key)
 	b.Membership, b.Revocations = members.Signed(), revoked.Signed()
 	text, err := b.Encode()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer clear(text)
 	if err := writeNew(o.file, text); err != nil {
-		return fmt.Errorf("write the join bundle: %w", err)
+		return 0, fmt.Errorf("write the join bundle: %w", err)
 	}
-	return nil
+	return len(text), nil
 }
 
 // writeNew writes a bundle's file, which must not be there, or leaves none.
@@ -243,16 +244,31 @@ func (c *cluster) withdraw(ctx context.Context, n *registry.Node, cause error) e
 	}))
 }
 
-// explainBundle says what is to be done with the bundle.
-func (c *cluster) explainBundle(o *order) error {
+// carriers are what hands a bundle to a machine, and how many bytes each takes, as docs/
+// formats.md says; 0 is any number.
+var carriers = []struct {
+	name, command string
+	most          int
+}{
+	{"AWS", "aws ec2 run-instances --user-data file://%s ...", 16 << 10},
+	{"GCP", "gcloud compute instances create --metadata-from-file user-data=%s ...", 256 << 10},
+	{"Azure", "az vm create --user-data %s ...", 64 << 10},
+	{"QEMU", "-fw_cfg name=opt/powercloud/join,file=%s", 0},
+}
+
+// explainBundle says what is to be done with a bundle of some size.
+func (c *cluster) explainBundle(o *order, size int) error {
 	file := command.Printable(o.file)
-	err := c.say(`join bundle written to %[1]s. Give it to the machine as user data:
-  AWS:    aws ec2 run-instances --user-data file://%[1]s ...
-  GCP:    gcloud compute instances create --metadata-from-file user-data=%[1]s ...
-  Azure:  az vm create --user-data %[1]s ...
-  QEMU:   -fw_cfg name=opt/powercloud/join,file=%[1]s
-It holds the node's private keys and disk key: delete the file once the node is up, and the user data too where the provider allows it.
-`, file)
+	lines := ""
+	for _, to := range carriers {
+		if to.most > 0 && size > to.most {
+			c.Warn("the join bundle has %d bytes, and %s takes %d of user data: enroll a machine there by its console", size, to.name, to.most)
+			continue
+		}
+		lines += fmt.Sprintf("  %-7s "+to.command+"\n", to.name+":", file)
+	}
+	err := c.say("join bundle written to %s. Give it to the machine as user data:\n%s"+
+		"It holds the node's private keys and disk key: delete the file once the node is up, and the user data too where the provider allows it.\n", file, lines)
 	if err != nil || !o.addr.IsZero() {
 		return err
 	}

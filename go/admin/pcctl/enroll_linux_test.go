@@ -25,11 +25,9 @@ import (
 	"powercloud.unidatum.com/go/api/proof"
 	"powercloud.unidatum.com/go/api/route"
 	"powercloud.unidatum.com/go/api/server"
-	"powercloud.unidatum.com/go/cluster/joinbundle"
 	"powercloud.unidatum.com/go/cluster/registry"
 	"powercloud.unidatum.com/go/keys/keystest"
 	"powercloud.unidatum.com/go/node/identity"
-	"powercloud.unidatum.com/go/node/join"
 	"powercloud.unidatum.com/go/node/lifecycle"
 	"powercloud.unidatum.com/go/node/lifecycle/lifecycletest"
 	"powercloud.unidatum.com/go/node/state/statetest"
@@ -396,15 +394,7 @@ Once the node is up, tell pcctl where it is: pcctl --repo ... node addr web-1 HO
 	s.wantError("file already exists", "node", "provision", "web-2", file)
 	s.wantError(`a node named "web-1" is already enrolled`, "node", "provision", "web-1", file+"2")
 
-	node := lifecycletest.Start(t, newVolume(t), func(c *lifecycle.Config) {
-		c.Bundle = func(_ context.Context, check join.Check) (*joinbundle.Bundle, error) {
-			b, err := joinbundle.Decode(text)
-			if err != nil {
-				return nil, err
-			}
-			return b, check(b)
-		}
-	})
+	node := lifecycletest.Start(t, newVolume(t), given(text))
 	node.IsMember()
 	if !strings.Contains(node.Log.String(), "joined the cluster with a join bundle") {
 		t.Error(node.Log)

@@ -17,20 +17,19 @@ import (
 	"io"
 
 	"powercloud.unidatum.com/go/cluster/volumeid"
+	signed "powercloud.unidatum.com/go/pki/document"
 )
 
 const (
 	// KeySize is the size of each key in bytes.
 	KeySize = 32
-	// MaxCertificate, MaxMembership and MaxRevocations are how many bytes each
-	// certificate and the two lists have at most. None of them is empty.
+	// MaxCertificate and MaxList are how many bytes each certificate and each of the two
+	// signed lists have at most. None of them is empty. A list may be as large as any.
 	MaxCertificate = 1536
-	MaxMembership  = 24 << 10
-	MaxRevocations = 8 << 10
+	MaxList        = signed.MaxSize
 	// MaxSize is how many bytes a bundle has at most: one with the largest
-	// certificates and lists is not much smaller. AWS takes a quarter of that as user
-	// data, Azure as much, and Google Cloud four times.
-	MaxSize = 64 << 10
+	// certificates and lists is not much smaller. No cloud takes as much.
+	MaxSize = 3840 << 10
 )
 
 const (
@@ -120,8 +119,8 @@ func (b *Bundle) parts() []part {
 		{"wireguard_key", b.WireGuardKey[:], KeySize, KeySize, false},
 		{"volume_id", b.VolumeID[:], volumeid.Size, volumeid.Size, true},
 		{"volume_key", b.VolumeKey[:], KeySize, KeySize, false},
-		{"membership", b.Membership, 1, MaxMembership, false},
-		{"revocations", b.Revocations, 1, MaxRevocations, false},
+		{"membership", b.Membership, 1, MaxList, false},
+		{"revocations", b.Revocations, 1, MaxList, false},
 	}
 }
 
@@ -147,7 +146,11 @@ const sumSize = len(`"sha256":""}`) + 2*sha256.Size
 // keeps buffers that nobody can wipe.
 func (b *Bundle) marshal() []byte {
 	// Enough that the buffer is never moved, and its old place left as it was.
-	out := append(make([]byte, 0, MaxSize), '{')
+	size := 1 + sumSize
+	for _, p := range b.parts() {
+		size += len(p.name) + len(`"":"",`) + max(base64.StdEncoding.EncodedLen(len(p.value)), hex.EncodedLen(len(p.value)))
+	}
+	out := append(make([]byte, 0, size), '{')
 	for _, p := range b.parts() {
 		out = fmt.Appendf(out, "%q:\"", p.name)
 		if p.hex {

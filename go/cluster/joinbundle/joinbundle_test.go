@@ -78,7 +78,7 @@ func TestVector(t *testing.T) {
 func TestLargest(t *testing.T) {
 	b := example()
 	for field, size := range map[*[]byte]int{
-		&b.NodeCertificate: MaxCertificate, &b.CACertificate: MaxCertificate, &b.Membership: MaxMembership, &b.Revocations: MaxRevocations,
+		&b.NodeCertificate: MaxCertificate, &b.CACertificate: MaxCertificate, &b.Membership: MaxList, &b.Revocations: MaxList,
 	} {
 		*field = count(1, make([]byte, size))
 	}
@@ -102,7 +102,7 @@ func TestLargest(t *testing.T) {
 		}
 		*field = whole
 	}
-	refused(t, "a long text", append(text, bytes.Repeat([]byte("A"), MaxSize)...), "more than 65536 bytes")
+	refused(t, "a long text", append(text, bytes.Repeat([]byte("A"), MaxSize)...), fmt.Sprintf("more than %d bytes", MaxSize))
 }
 
 func TestWipedBundlesArentWritten(t *testing.T) {

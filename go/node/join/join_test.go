@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -234,8 +235,8 @@ func TestMachineInEachCloudAtItsAddress(t *testing.T) {
 
 func TestMachineWithTheLargestBundle(t *testing.T) {
 	b := example()
-	b.Membership = bytes.Repeat([]byte{1}, joinbundle.MaxMembership)
-	b.Revocations = bytes.Repeat([]byte{1}, joinbundle.MaxRevocations)
+	b.Membership = bytes.Repeat([]byte{1}, joinbundle.MaxList)
+	b.Revocations = bytes.Repeat([]byte{1}, joinbundle.MaxList)
 	text := encode(t, b)
 	longer := append(bytes.TrimSuffix(text, []byte("\n")), bytes.Repeat([]byte("A"), joinbundle.MaxSize)...)
 	for name := range standIns(nil) {
@@ -245,13 +246,13 @@ func TestMachineWithTheLargestBundle(t *testing.T) {
 			t.Errorf("%s: %v; the log has\n%s", name, err, logged())
 		}
 		m.Dial = metadata.Start(t, standIns(longer)[name]).Dial
-		if _, err := Find(t.Context(), m.Sources(), right, log); !errors.Is(err, ErrNone) || !strings.Contains(logged(), "it has more than 65536 bytes") {
+		if _, err := Find(t.Context(), m.Sources(), right, log); !errors.Is(err, ErrNone) || !strings.Contains(logged(), fmt.Sprintf("it has more than %d bytes", joinbundle.MaxSize)) {
 			t.Errorf("%s: %v; the log has\n%s", name, err, logged())
 		}
 	}
 	log, logged := lines()
 	m := Machine{Sysfs: firmware(t, "", string(longer)), Log: log}
-	if _, err := Find(t.Context(), m.Sources(), right, log); !errors.Is(err, ErrNone) || !strings.Contains(logged(), "it has more than 65536 bytes") {
+	if _, err := Find(t.Context(), m.Sources(), right, log); !errors.Is(err, ErrNone) || !strings.Contains(logged(), fmt.Sprintf("it has more than %d bytes", joinbundle.MaxSize)) {
 		t.Errorf("QEMU's file: %v; the log has\n%s", err, logged())
 	}
 }
