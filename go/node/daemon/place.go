@@ -29,6 +29,8 @@ const (
 	// only after the first program has begun. diskPause is how often it looks.
 	diskPatience = 5 * time.Second
 	diskPause    = 250 * time.Millisecond
+	// lateDiskPause is how often it looks later, while it is nobody's.
+	lateDiskPause = 5 * time.Second
 )
 
 // findPlace returns where the node keeps its state.
@@ -42,7 +44,11 @@ func (c Config) findPlace(ctx context.Context) (state.Place, error) {
 	case errors.Is(err, gpt.ErrNone):
 		// It is all that tells why a disk that is there isn't used.
 		c.Log.Warn("no disk has a state partition", "err", err)
-		return c.folder(memory), nil
+		find := func() error {
+			_, err := machine.Find(header.PartitionType)
+			return err
+		}
+		return provisional{c.folder(memory), find}, nil
 	case errors.Is(err, gpt.ErrSeveral):
 		return nil, fmt.Errorf("several PowerCloud state partitions: remove or erase the disk that isn't wanted (%w)", err)
 	case err != nil:
@@ -110,6 +116,29 @@ func (c Config) folder(path string) state.Place {
 		i.Wipe()
 		return true, nil
 	}}
+}
+
+// provisional is a place in memory, until a disk comes.
+type provisional struct {
+	state.Place
+	// find looks for the state partition, as gpt.Machine does.
+	find func() error
+}
+
+// Superseded waits for a state partition, or for several, which the node then refuses.
+func (p provisional) Superseded(ctx context.Context) error {
+	ticker := time.NewTicker(lateDiskPause)
+	defer ticker.Stop()
+	for {
+		if err := p.find(); err == nil || errors.Is(err, gpt.ErrSeveral) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
 }
 
 // look finds the state partition, and waits a while for a disk that has one.

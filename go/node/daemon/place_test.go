@@ -2,15 +2,20 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"powercloud.unidatum.com/go/node/volume"
 	"powercloud.unidatum.com/go/node/volume/header"
+	"powercloud.unidatum.com/go/sys/gpt"
 	"powercloud.unidatum.com/tests/output"
 )
 
@@ -63,5 +68,28 @@ func TestWipeOption(t *testing.T) {
 				t.Errorf("it said %q, want %q", got, c.said)
 			}
 		})
+	}
+}
+
+// TestLateDisk: a place in memory is superseded by a state partition, or by several.
+func TestLateDisk(t *testing.T) {
+	for _, last := range []error{nil, fmt.Errorf("%w: sda2, sdb2", gpt.ErrSeveral)} {
+		synctest.Test(t, func(t *testing.T) {
+			answers := []error{gpt.ErrNone, errors.New("the disks can't be listed"), gpt.ErrNone, last}
+			p := provisional{find: func() error {
+				answer := answers[0]
+				answers = answers[1:]
+				return answer
+			}}
+			began := time.Now()
+			if err := p.Superseded(t.Context()); err != nil || len(answers) > 0 || time.Since(began) != 3*lateDiskPause {
+				t.Errorf("after %v, with %d answers left: %v", time.Since(began), len(answers), err)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (provisional{find: func() error { return gpt.ErrNone }}).Superseded(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a disk: %v", err)
 	}
 }

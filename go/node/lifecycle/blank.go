@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"powercloud.unidatum.com/go/api/message"
 	"powercloud.unidatum.com/go/api/route"
@@ -13,6 +14,7 @@ import (
 	"powercloud.unidatum.com/go/node/enroll"
 	"powercloud.unidatum.com/go/node/identity"
 	"powercloud.unidatum.com/go/node/join"
+	"powercloud.unidatum.com/go/node/state"
 	"powercloud.unidatum.com/go/node/volume/header"
 )
 
@@ -46,7 +48,7 @@ func (r *run) blank(ctx context.Context) (folder string, err error) {
 	if err := r.serve(ctx, mode(route.Blank, certificate, desk.Handlers()), notice); err != nil {
 		return "", err
 	}
-	if err := r.wait(ctx, c.done); err != nil {
+	if err := c.await(ctx); err != nil {
 		return "", err
 	}
 	return c.folder, nil
@@ -57,10 +59,42 @@ type console struct {
 	*run
 	key *identity.Key
 
-	// folder is where the node's state is, once there is some; whoever is alone at the
-	// place may change it. done is closed then.
-	folder string
-	done   chan struct{}
+	// folder is where the node's state is, once there is some, and superseded whether a
+	// better place has come before. Whoever is alone at the place may change them. done is
+	// closed then.
+	folder     string
+	superseded bool
+	done       chan struct{}
+}
+
+// await waits until the node has its state, or a better place for it, which gives
+// errSuperseded. An enrollment that has begun comes first: a disk that appears then is
+// used from the next start on.
+func (c *console) await(ctx context.Context) error {
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	if place, ok := c.place.(state.Provisional); ok {
+		go func() {
+			if place.Superseded(looking) != nil {
+				return
+			}
+			// It fails if the run has ended.
+			_ = c.alone(func() error {
+				if c.folder == "" {
+					c.superseded = true
+					close(c.done)
+				}
+				return nil
+			})
+		}()
+	}
+	if err := c.wait(ctx, c.done); err != nil {
+		return err
+	}
+	if c.superseded {
+		return errSuperseded
+	}
+	return nil
 }
 
 // join makes the node a member as a request says.
@@ -81,7 +115,10 @@ func (c *console) join(ctx context.Context, request *message.Enrollment) (*messa
 	key := header.Key(request.VolumeKey)
 	defer key.Wipe()
 	err = c.alone(func() error {
-		if c.folder != "" {
+		switch {
+		case c.superseded:
+			return errGone
+		case c.folder != "":
 			return errEnrolled
 		}
 		folder, err := c.settle(ctx, i, &key)
@@ -101,6 +138,26 @@ func (c *console) join(ctx context.Context, request *message.Enrollment) (*messa
 		return nil, err
 	}
 	return &message.Enrolled{Encrypted: c.place.Encrypts()}, nil
+}
+
+// bundlePatience is how long a join bundle waits for a state disk that may be slow to
+// come. The node would be a member without it otherwise, under the ID of the one on it.
+const bundlePatience = 30 * time.Second
+
+// outlast waits for a better place, if there may be one, and gives errSuperseded once
+// there is.
+func (r *run) outlast(ctx context.Context) error {
+	place, ok := r.place.(state.Provisional)
+	if !ok {
+		return nil
+	}
+	r.Log.Info("the join bundle waits for a state disk", "at_most", bundlePatience)
+	waiting, cancel := context.WithTimeout(ctx, bundlePatience)
+	defer cancel()
+	if place.Superseded(waiting) == nil {
+		return errSuperseded
+	}
+	return ctx.Err()
 }
 
 // settle makes a place for the node's state and puts its identity there.
@@ -123,6 +180,9 @@ func (r *run) joinByBundle(ctx context.Context) (folder string, err error) {
 		return "", err
 	}
 	defer bundle.Wipe()
+	if err := r.outlast(ctx); err != nil {
+		return "", err
+	}
 	i, err := identity.FromBundle(bundle)
 	if err == nil {
 		// What is at work later is what was put at the place.

@@ -112,13 +112,26 @@ type run struct {
 	placing sync.Mutex
 }
 
+// errSuperseded ends a run for one that keeps the state at a better place.
+var errSuperseded = errors.New("there is a state disk now")
+
 // Run takes the node through its states until ctx is done.
-func (n *Node) Run(ctx context.Context) (err error) {
+func (n *Node) Run(ctx context.Context) error {
+	for {
+		err := n.once(ctx)
+		if !errors.Is(err, errSuperseded) {
+			return err
+		}
+		n.Log.Info("a state disk has appeared, and the node starts over with it")
+	}
+}
+
+func (n *Node) once(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{Node: n, opened: make(chan struct{}), gone: make(chan struct{})}
 	defer func() {
 		close(r.gone)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errSuperseded) {
 			n.show("This node can't go on: %v.\n", err)
 		}
 		cancel()

@@ -62,3 +62,10 @@ type Place interface {
 	// Space returns how much room there is; the zero value while the place isn't open.
 	Space() (Space, error)
 }
+
+// Provisional is a Place that is used for lack of a better one.
+type Provisional interface {
+	Place
+	// Superseded returns nil once there is a better place, or ctx's error.
+	Superseded(ctx context.Context) error
+}

@@ -54,7 +54,7 @@ func Start(t testing.TB, place state.Place, change func(*lifecycle.Config)) *Nod
 		Version: "dev",
 		Place:   func(context.Context) (state.Place, error) { return place, nil },
 		Bundle:  func(context.Context, join.Check) (*joinbundle.Bundle, error) { return nil, join.ErrNone },
-		Listen:  func(context.Context) (net.Listener, error) { return listener, nil },
+		Listen:  listenAgain(listener),
 		Limits:  server.DefaultLimits(),
 		Member:  Member,
 		Power:   func(action string) error { n.Power <- action; return nil },
@@ -77,6 +77,19 @@ func Start(t testing.TB, place state.Place, change func(*lifecycle.Config)) *Nod
 		_ = listener.Close()
 	})
 	return n
+}
+
+// listenAgain returns a listener the first time, and another one at its address each time
+// after that.
+func listenAgain(first net.Listener) func(context.Context) (net.Listener, error) {
+	next := first
+	return func(ctx context.Context) (net.Listener, error) {
+		if listener := next; listener != nil {
+			next = nil
+			return listener, nil
+		}
+		return new(net.ListenConfig).Listen(ctx, "tcp", first.Addr().String())
+	}
 }
 
 // Stop ends the node's run, and returns what it ended with.
