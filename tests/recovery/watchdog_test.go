@@ -15,9 +15,12 @@ func TestHardwareWatchdog(t *testing.T) {
 	m := machine.Start(ctx, t, config)
 	m.Expect(ctx, `the watchdog runs" watchdog=iTCO_wdt software=false timeout=1m0s`)
 	m.Expect(ctx, `is waiting to be enrolled`)
+	// It takes minutes of the machine's own time.
+	ctx = machine.Patient(t)
 	m.Freeze(ctx)
 	m.WaitWatchdog(ctx)
 	m.WaitReset(ctx)
+	ctx = machine.Patient(t)
 	m.Expect(ctx, `pcinit begins`)
 	m.Expect(ctx, `is waiting to be enrolled`)
 }
@@ -33,9 +36,11 @@ func TestSoftwareWatchdog(t *testing.T) {
 	m.Expect(ctx, `the watchdog runs" watchdog=iTCO_wdt software=false timeout=1m0s`)
 	m.Expect(ctx, `the watchdog runs" watchdog="Software Watchdog" software=true timeout=45s`)
 	m.Expect(ctx, `is waiting to be enrolled`)
+	ctx = machine.Patient(t)
 	order(t, m, "starve")
 	m.Expect(ctx, `softdog: Initiating system reboot`)
 	m.WaitReset(ctx)
+	ctx = machine.Patient(t)
 	m.Expect(ctx, `pcinit begins`)
 	m.Expect(ctx, `is waiting to be enrolled`)
 }
