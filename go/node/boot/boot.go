@@ -282,8 +282,8 @@ func (s *system) end(e ending) error {
 	s.log.Info("good-bye", "action", e.action.String())
 	s.out.consoles.Flush(5 * time.Second)
 	if e.action == power.Off {
-		// Some would switch the machine on again. A reboot that hangs, on the
-		// other hand, is what they are for.
+		// Some would switch the machine on again. A reboot that hangs is for those
+		// that the kernel doesn't stop by itself, as it does most.
 		for _, w := range s.watchdogs {
 			s.report("a watchdog can't be stopped", w.Disarm())
 		}
