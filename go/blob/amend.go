@@ -24,8 +24,9 @@ type Amender interface {
 // changed.
 var ErrContended = errors.New("others keep writing it at the same time; try again")
 
-// AmendTries is how often a blob is read and changed before that is ErrContended.
-const AmendTries = 5
+// AmendTries is how often a blob is read and changed before that is ErrContended: so
+// often that of two who replace one all the time, neither loses every race.
+const AmendTries = 16
 
 // Amend changes a blob at a location. Where the location is no Amender, what others
 // store between reading and storing is lost.

@@ -31,7 +31,7 @@ func (l *Location) Amend(ctx context.Context, name blob.Name, limit int64, chang
 		switch {
 		case errors.Is(now.err, blob.ErrNotFound):
 			c.none = true
-		case try == blob.AmendTries-1:
+		case try%statedTries == statedTries-1:
 			c.etag = now.etag // It may be a plain one for other objects only.
 		case now.etag == now.condition && now.same(refused):
 			return l.Put(ctx, name, next) // The service refuses what it states.
@@ -40,16 +40,22 @@ func (l *Location) Amend(ctx context.Context, name blob.Name, limit int64, chang
 			return err
 		}
 		refused = now
-		if err := l.sleep(ctx, rand.N(contention<<try)); err != nil {
+		if err := l.sleep(ctx, rand.N(contention<<min(try, contentionDoublings))); err != nil {
 			return err
 		}
 	}
 	return blob.ErrContended
 }
 
-// contention is how long to wait, at most, when others have replaced an object; twice as
-// long the next time.
-const contention = 10 * time.Millisecond
+const (
+	// contention is how long to wait, at most, when others have replaced an object; twice
+	// as long the next time, until it has doubled so often.
+	contention          = 10 * time.Millisecond
+	contentionDoublings = 6
+	// statedTries is of how many tries one takes the service's word for an ETag that
+	// isn't a plain one.
+	statedTries = 5
+)
 
 // reading is what was read of an object. err is one that a blob.Change gets.
 type reading struct {
