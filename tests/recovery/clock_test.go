@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"powercloud.unidatum.com/tests/chrony"
-	"powercloud.unidatum.com/tests/dnsmasq"
+	"powercloud.unidatum.com/tests/dhcp"
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/namespace"
 )
@@ -22,16 +22,8 @@ const slack = 5 * time.Second
 // server: the kernel's clock is set.
 func TestClock(t *testing.T) {
 	config := sabotaged(t)
-	servers := namespace.New(t)
-	network := machine.NewNetwork(t)
-	if err := servers.Do(func() error { return network.Tap("tap0") }); err != nil {
-		t.Fatal(err)
-	}
-	namespace.Address(t, servers, "tap0", "192.0.2.1/24")
-	namespace.Plug(t, servers, "tap0", true)
+	network, servers := dhcp.Start(t, "--dhcp-option=option:ntp-server,"+dhcp.Server)
 	chrony.Start(t, servers)
-	dnsmasq.Start(t, servers, "--interface=tap0", "--bind-interfaces", "--dhcp-range=192.0.2.100,192.0.2.100,255.255.255.0,1h",
-		"--dhcp-option=option:ntp-server,192.0.2.1")
 	config.Clock = time.Date(2029, 1, 2, 3, 4, 5, 0, time.UTC)
 	config.Cards[0].Network = network
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"powercloud.unidatum.com/tests/admin"
-	"powercloud.unidatum.com/tests/dnsmasq"
+	"powercloud.unidatum.com/tests/dhcp"
 	"powercloud.unidatum.com/tests/machine"
 	"powercloud.unidatum.com/tests/metadata"
 	"powercloud.unidatum.com/tests/namespace"
@@ -51,7 +51,7 @@ func TestClouds(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			ctx := machine.Patient(t)
 			a := admin.New(ctx, t)
-			a.Unlocked(ctx, "node", "provision", "--addr", "192.0.2.100", name, a.Path("bundle"))
+			a.Unlocked(ctx, "node", "provision", "--addr", dhcp.Leased, name, a.Path("bundle"))
 			bundle, err := os.ReadFile(a.Path("bundle"))
 			if err != nil {
 				t.Fatal(err)
@@ -75,15 +75,8 @@ func TestClouds(t *testing.T) {
 // service, and returns where those are.
 func inCloud(t *testing.T, config *machine.Config, service metadata.Cloud) *namespace.Namespace {
 	t.Helper()
-	servers := namespace.New(t)
-	network := machine.NewNetwork(t)
-	if err := servers.Do(func() error { return network.Tap("tap0") }); err != nil {
-		t.Fatal(err)
-	}
-	namespace.Address(t, servers, "tap0", "192.0.2.1/24")
-	namespace.Plug(t, servers, "tap0", true)
-	dnsmasq.Start(t, servers, "--interface=tap0", "--bind-interfaces", "--dhcp-range=192.0.2.100,192.0.2.100,255.255.255.0,1h")
-	metadata.StartIn(t, servers, "tap0", service)
+	network, servers := dhcp.Start(t)
+	metadata.StartIn(t, servers, dhcp.Interface, service)
 	config.Cards[0] = machine.Card{Network: network}
 	return servers
 }
